@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._library import (DTYPES, NAMES, NUMPY, ArgumentError, Context, Status, UnsupportedError, as_dict, choice, choices,
-                       ffi, fields_of, fill, interface, lib, members, must, set_view, text)
+from ._library import (DTYPES, NAMES, NUMPY, ArgumentError, Context, Error, Status, UnsupportedError, as_dict, choice,
+                       choices, ffi, fields_of, fill, interface, lib, members, must, set_view, text)
 
 _GENERAL = ("storage", "causal", "padding", "passes")  # fields of a description that no operator names as its own
 
@@ -120,7 +120,7 @@ class Plan(Context):
               library wants a head's rows before those of the next: "bnhd" copies what it is given unless h = 1, and
               returns a transposed view. Otherwise nothing is copied.
     threads, isa
-              0: as many as OpenMP would use; "auto", "base", "avx2", "avx512"
+              0: as many as OpenMP would use, in a fork's child one; "auto", "base", "avx2", "avx512"
     device, stream
               "cpu", or "cuda" where the build has it: arrays then have __cuda_array_interface__, `out` must be given,
               the work is enqueued on `stream` (an address; default the legacy default stream)
@@ -215,6 +215,8 @@ class Plan(Context):
         return owner
 
     def _set_inputs(self, q, k, v, query_mask, key_mask):
+        if self.is_from_before_fork():
+            raise Error("the plan was made before a fork, and its threads are the parent's: make one in the child")
         self._inputs.k = ffi.NULL if k is None else self._views["k"]
         self._inputs.v = ffi.NULL if v is None else self._views["v"]
         return (self._set("q", q), k is not None and self._set("k", k), v is not None and self._set("v", v),

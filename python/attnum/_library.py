@@ -79,10 +79,26 @@ def text(pointer):
     return ffi.string(pointer).decode() if pointer else None
 
 
+class Process:
+    """How often this process is a fork's child. OpenMP's threads are the parent's alone, and GCC's runtime would wait
+    for them forever (context.h): a child computes on one thread unless it is told otherwise."""
+    forks = 0
+
+
+def _count_fork():
+    Process.forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
 class Context:
     """A context of the library: a device, its stream, threads, an instruction set."""
 
     def __init__(self, threads=0, isa="auto", device="cpu", stream=None):
+        self._forks = Process.forks
+        if threads == 0 and Process.forks:
+            threads = 1
         options = ffi.new("atn_context_options *")
         # 1 is cudaStreamLegacy: the stream that other libraries use unless they are told otherwise
         stream = ffi.cast("void *", (1 if device == "cuda" else 0) if stream is None else stream)
@@ -98,6 +114,9 @@ class Context:
                                                      Status(status))
         self._context = pointer[0]
         self.device = device
+
+    def is_from_before_fork(self):
+        return self._forks != Process.forks and lib.atn_context_threads(self._context) > 1
 
     def __del__(self, free=lib.atn_context_free):
         if hasattr(self, "_context"):

@@ -14,7 +14,7 @@ _own = threading.local()
 
 def _context():
     """A context of the thread's own, with as many threads as OpenMP would use."""
-    if not hasattr(_own, "context"):
+    if not hasattr(_own, "context") or _own.context.is_from_before_fork():
         _own.context = Context()
     return _own.context._context
 

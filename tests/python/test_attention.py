@@ -270,6 +270,21 @@ class Lifetimes(unittest.TestCase):
         self.assertEqual(len(got), 80)
         self.assertTrue(all(np.array_equal(y, wanted) for y in got))
 
+    def test_forks(self):
+        """OpenMP's threads stay with the parent: a child that waited for them would be ended by its alarm."""
+        code = ("import attnum, numpy, os, signal\n"
+                "x = numpy.ones((4, 64, 8), 'f4')\n"
+                "plan = attnum.Plan.of('softmax', x, x, x, threads=2); y = plan(x, x, x); attnum.kernel(x)\n"
+                "if os.fork() == 0:\n"
+                "    signal.alarm(20)\n"
+                "    same = numpy.array_equal(attnum.attention('softmax', x, x, x), y); attnum.kernel(x)\n"
+                "    try: plan(x, x, x)\n"
+                "    except attnum.Error as error: os._exit(3 if same and 'fork' in str(error) else 1)\n"
+                "    os._exit(2)\n"
+                "raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))\n")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3, done.stderr)
+
     def test_interpreters_end(self):
         """Plans, failed ones too, in cycles of garbage and alive at the end."""
         code = ("import attnum, numpy, gc\n"
