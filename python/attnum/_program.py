@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program attnum that the package carries (ATTNUM_PROGRAM names another), with its photographs."""
+"""The program attnum: the one that a wheel carries, with its photographs, or the one that is installed; ATTNUM_PROGRAM
+names another."""
 import os
 import pathlib
 import subprocess
@@ -11,11 +12,12 @@ _FOLDER = pathlib.Path(__file__).resolve().parent / "program"
 
 
 def path():
-    return os.environ.get("ATTNUM_PROGRAM") or str(_FOLDER / "attnum")
+    return os.environ.get("ATTNUM_PROGRAM") or (str(_FOLDER / "attnum") if _FOLDER.exists() else "attnum")
 
 
 def environment():
-    own = {} if "ATTNUM_PROGRAM" in os.environ else {"ATTNUM_DATADIR": str(_FOLDER)}
+    carried = path() == str(_FOLDER / "attnum")
+    own = {"ATTNUM_DATADIR": str(_FOLDER)} if carried else {}
     return {"OPENBLAS_NUM_THREADS": "1", **own, **os.environ}
 
 
@@ -32,4 +34,4 @@ def run(arguments, cwd=None):
 
 def main():
     """The command `attnum`."""
-    os.execve(path(), ["attnum", *sys.argv[1:]], environment())
+    os.execvpe(path(), ["attnum", *sys.argv[1:]], environment())
