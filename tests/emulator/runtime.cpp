@@ -560,6 +560,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
 
 /* ---- Streams and events: all is done at once ---- */
 
+/* Not a default stream: null, cudaStreamLegacy (1), cudaStreamPerThread (2). */
+static bool is_made(cudaStream_t stream)
+{
+    return (uintptr_t)stream > 2;
+}
+
 struct CUstream_st {
     unsigned flags;
     int device;
@@ -628,7 +634,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     cudaError_t error = emulator_state();
-    if (!event || (stream && stream->device != event->device))
+    if (!event || (is_made(stream) && stream->device != event->device))
         return emulator_fail(cudaErrorInvalidResourceHandle);
     event->time = std::chrono::steady_clock::now();
     event->recorded = true;
@@ -688,8 +694,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *ke
 /* Only work for the current device can be put in a stream. */
 cudaError_t emulator_check_stream(cudaStream_t stream)
 {
-    return stream && stream->device != emulator_current_device() ? cudaErrorInvalidResourceHandle
-                                                                 : cudaSuccess;
+    return is_made(stream) && stream->device != emulator_current_device()
+               ? cudaErrorInvalidResourceHandle
+               : cudaSuccess;
 }
 
 static bool fits(dim3 size, unsigned x, unsigned y, unsigned z)

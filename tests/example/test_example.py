@@ -86,7 +86,8 @@ def build(copy):
 with tempfile.TemporaryDirectory() as folder:
     root = pathlib.Path(folder) / "copy"
     whole = "--build" in sys.argv
-    names = ["lib", "reference", "experiments", "tests"] + (["data", "scripts", "meson.build", "meson_options.txt"] if whole else [])
+    names = ["lib", "reference", "experiments", "tests"]
+    names += ["data", "python", "scripts", "meson.build", "meson_options.txt"] if whole else []
     for name in names:
         (shutil.copytree if (SOURCE / name).is_dir() else shutil.copy)(SOURCE / name, root / name)
     add_example(root)
