@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._library import (DTYPES, NAMES, NUMPY, ArgumentError, Context, Error, Status, UnsupportedError, as_dict, choice,
+from ._library import (DTYPES, NAMES, NUMPY, ArgumentError, Context, Error, Status, as_dict, choice,
                        choices, ffi, fields_of, fill, interface, lib, members, must, set_view, text)
 
 _GENERAL = ("storage", "causal", "padding", "passes")  # fields of a description that no operator names as its own
@@ -116,9 +116,8 @@ class Plan(Context):
               n, d, h, b; d_v (default d); n_k (default n)
     dtype     "f32", "f64" or NumPy's; CUDA also "f16"
     variant   a named choice of options (default: the first, the paper's)
-    layout    "bhnd", b x h x n x d, or "bnhd", b x n x h x d; with fewer dimensions h x n x d, n x h x d, n x d. The
-              library wants a head's rows before those of the next: "bnhd" copies what it is given unless h = 1, and
-              returns a transposed view. Otherwise nothing is copied.
+    layout    "bhnd", b x h x n x d, or "bnhd", b x n x h x d, of all arrays; with fewer dimensions h x n x d,
+              n x h x d, n x d. Nothing is copied.
     threads, isa
               0: as many as OpenMP would use, in a fork's child one; "auto", "base", "avx2", "avx512"
     device, stream
@@ -137,8 +136,6 @@ class Plan(Context):
                  threads: int = 0, isa: str = "auto", device: str = "cpu", stream: int | None = None, **options: Any):
         if layout not in ("bhnd", "bnhd"):
             raise ArgumentError(f"layout: {layout!r}, expected bhnd or bnhd")
-        if layout == "bnhd" and device != "cpu":
-            raise UnsupportedError("layout: bnhd is copied on the CPU only")
         super().__init__(threads, isa, device, stream)
         self._keep: list[Any] = []
         desc = _describe(op, variant, _dtype(dtype), options, self._keep)
@@ -191,14 +188,7 @@ class Plan(Context):
 
     def _set(self, name, x, writable=False, title=None):
         """Lets the view of that name show x; returns what must live until the call is over."""
-        if self.layout == "bnhd" and not isinstance(x, np.ndarray):
-            found, x = interface(title or name, x)
-            x = np.asarray(x)
-        if self.layout == "bnhd" and x.ndim > 2:
-            x = x.swapaxes(-2, -3)
-            if x.shape[-3] > 1 and not writable:
-                x = np.ascontiguousarray(x)
-        return set_view(self._views[name], title or name, x, writable, self.device)
+        return set_view(self._views[name], title or name, x, writable, self.device, self.layout)
 
     def _set_mask(self, name, mask, tokens):
         if mask is None:
@@ -224,26 +214,16 @@ class Plan(Context):
                 self._set_mask("key_mask", key_mask, self._shape.key_tokens))
 
     def _result(self, view, given, rows, cols, dimensions, title):
-        """Lets a view show the array that is written to. Returns what must live until the call is over (first), the
-        result, and what is to be called after it where the result has another layout than the library's."""
+        """Lets a view show the array that is written to: what was given, or a new one. Returns what must live until
+        the call is over, and the array."""
         s = self._shape
         if given is None and self.device != "cpu":
             raise ArgumentError(f"{title}: none, but on CUDA it must be given")
-        interleaved = self.layout == "bnhd" and s.heads > 1
-        if given is None or interleaved:
-            dense = np.empty((s.batch, s.heads, rows, cols)[4 - dimensions:], NUMPY[self._desc.dtype])
-            set_view(self._views[view], title, dense, True)
-            mine = dense.swapaxes(-2, -3) if self.layout == "bnhd" and dense.ndim > 2 else dense
-            if given is None:
-                return dense, mine, None
-            # what is given must be writable and of that shape before anything is computed
-            found, owner = interface(title, given)
-            array = np.asarray(owner)
-            if found["data"][1] or array.shape != mine.shape or array.dtype != mine.dtype:
-                raise ArgumentError(f"{title}: {array.dtype} {array.shape}{', read-only' if found['data'][1] else ''}, "
-                                    f"expected {mine.dtype} {mine.shape}")
-            return dense, given, lambda: np.copyto(array, mine)
-        return self._set(view, given, True, title), given, None
+        if given is None:
+            shape = (s.batch, rows, s.heads, cols) if self.layout == "bnhd" and dimensions > 2 else (s.batch, s.heads,
+                                                                                                     rows, cols)
+            given = np.empty(shape[4 - dimensions:], NUMPY[self._desc.dtype])
+        return self._set(view, given, True, title), given
 
     # ---- Calls ----
 
@@ -263,11 +243,9 @@ class Plan(Context):
         with self._lock:
             alive = self._set_inputs(q, k, v, query_mask, key_mask)
             s = self._shape
-            written, result, finish = self._result("out", out, s.tokens, s.value_dim, alive[0][1], "out")
+            written, result = self._result("out", out, s.tokens, s.value_dim, alive[0][1], "out")
             self.status = must(lib.atn_attention_forward(self._plan, self._inputs, self._views["out"], ffi.NULL),
                                self._context)
-            if finish:
-                finish()
             del alive, written
         return result
 
@@ -286,14 +264,13 @@ class Plan(Context):
         gradients = ffi.new("atn_gradients *")
         with self._lock:
             inputs = self._set_inputs(q, k, v, query_mask, key_mask)
-            alive, results, finishes = [self._set("dout", dout)], {}, []
+            alive, results = [self._set("dout", dout)], {}
             for (name, (rows, cols)), given in zip(names.items(), inputs):
                 if not given:
                     continue
-                written, results[name], finish = self._result("d" + name, out.get(name), rows, cols, given[1],
-                                                              f"out[{name!r}]")
+                written, results[name] = self._result("d" + name, out.get(name), rows, cols, given[1],
+                                                      f"out[{name!r}]")
                 alive.append(written)
-                finishes += [finish] if finish else []
                 setattr(gradients, name, self._views["d" + name])
             for name in parameters:
                 code = choice(ffi.typeof("atn_parameter"), name, "parameters")
@@ -302,8 +279,6 @@ class Plan(Context):
                 alive.append(tensor)
             self.status = must(lib.atn_attention_backward(self._plan, self._inputs, self._views["dout"], gradients,
                                                           ffi.NULL), self._context)
-            for finish in finishes:
-                finish()
             del alive, inputs
         return results
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The binding of the library, its errors, and what turns Python's values into its descriptions and views."""
 import ctypes
+import math
 import os
 import re
 
@@ -266,12 +267,12 @@ def interface(name, x, device="cpu"):
     return found, x
 
 
-def set_view(tensor, name, x, writable=False, device="cpu"):
-    """Lets an atn_tensor show an array n x d, h x n x d or b x h x n x d, without a copy: the last dimension must be
-    contiguous, strides are multiples of the element's size. Returns what keeps the memory alive, and the number of
-    dimensions."""
+def set_view(tensor, name, x, writable=False, device="cpu", layout="bhnd"):
+    """Lets an atn_tensor show an array n x d, h x n x d or b x h x n x d (layout "bnhd": n x h x d, b x n x h x d),
+    without a copy: the last dimension must be contiguous, strides are multiples of the element's size. Returns what
+    keeps the memory alive, and the number of dimensions."""
     found, owner = interface(name, x, device)
-    shape, strides, typestr = found["shape"], found.get("strides"), found["typestr"]
+    shape, strides, typestr = tuple(found["shape"]), found.get("strides"), found["typestr"]
     if typestr not in DTYPES:
         raise ArgumentError(f"{name}: dtype {np.dtype(typestr)}, expected float32 or float64")
     if not 2 <= len(shape) <= 4:
@@ -279,19 +280,19 @@ def set_view(tensor, name, x, writable=False, device="cpu"):
     address, read_only = found["data"]
     if writable and read_only:
         raise ArgumentError(f"{name}: read-only memory")
-    batch, heads, rows, cols = (1,) * (4 - len(shape)) + tuple(shape)
+    size, missing = int(typestr[2:]), 4 - len(shape)
+    if strides is None:
+        strides = tuple(size * math.prod(shape[i + 1:]) for i in range(len(shape)))
+    if (shape[-1] > 1 and strides[-1] != size) or any(s % size for s in strides):
+        raise ArgumentError(f"{name}: strides {strides} in bytes, expected the last dimension to be contiguous")
+    batch, heads, rows, cols = (1,) * missing + shape
+    batch_stride, head_stride, row_stride, _ = (0,) * missing + tuple(s // size for s in strides)
+    if layout == "bnhd" and len(shape) > 2:
+        heads, rows, head_stride, row_stride = rows, heads, row_stride, head_stride
     tensor.data = ffi.cast("void *", address)
     tensor.dtype = DTYPES[typestr]
     tensor.batch, tensor.heads, tensor.rows, tensor.cols = batch, heads, rows, cols
-    if strides is None:
-        tensor.row_stride, tensor.head_stride, tensor.batch_stride = cols, rows * cols, heads * rows * cols
-        return owner, len(shape)
-    size = int(typestr[2:])
-    batch_stride, head_stride, row_stride, col_stride = (0,) * (4 - len(shape)) + tuple(strides)
-    if (cols > 1 and col_stride != size) or any(s % size for s in strides):
-        raise ArgumentError(f"{name}: strides {strides} in bytes, expected the last dimension to be contiguous")
-    tensor.row_stride, tensor.head_stride, tensor.batch_stride = (s // size for s in
-                                                                  (row_stride, head_stride, batch_stride))
+    tensor.row_stride, tensor.head_stride, tensor.batch_stride = row_stride, head_stride, batch_stride
     return owner, len(shape)
 
 

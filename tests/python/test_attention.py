@@ -104,6 +104,11 @@ class Views(unittest.TestCase):
         plan = attnum.Plan.of("softmax", q, k, v, layout="bnhd")
         self.assertIs(plan(q, k, v, out=out), out)
         self.same(out.swapaxes(1, 2))
+        packed = np.stack((q, k, v), 2)  # b x n x 3 x h x d, as one product gives them
+        wide = np.full((*v.shape[:2], 2, *v.shape[2:]), 7, np.float32)
+        plan(packed[:, :, 0], packed[:, :, 1], packed[:, :, 2], out=wide[:, :, 1])
+        self.same(wide[:, :, 1].swapaxes(1, 2))
+        self.assertTrue((wide[:, :, 0] == 7).all(), "something was written outside of the view")
         np.testing.assert_array_equal(plan.backward(v, q, k, v)["k"].swapaxes(1, 2),
                                       attnum.Plan.of("softmax", Q, K, V).backward(V, Q, K, V)["k"])
         mine = {"k": np.empty_like(k)}
