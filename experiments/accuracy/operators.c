@@ -16,10 +16,10 @@
 #include <data.h>
 
 #include "common/experiment.h"
+#include "common/landmarks.h"
 #include "common/report.h"
 #include "common/staging.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
 
 /* ---- Columns ---- */
 
@@ -309,19 +309,10 @@ static int check_numbers(const accuracy_sweep *w)
                          s->tokens.items[i]);
             return EXIT_USAGE;
         }
-    for (int i = 0; i < w->inputs.count; i++) {
-        int64_t matrices, other;
-        if (!input_is_file(w->inputs.items[i]))
-            continue;
-        input_file_shape(w->inputs.items[i], &matrices, &other, &other, &other, &other);
-        if (s->samples > matrices) {
-            report_error("--samples %" PRId64 ": %s has %" PRId64
-                         " matrices, expected at most as many",
-                         s->samples, input_name(w->inputs.items[i]), matrices);
-            return EXIT_USAGE;
-        }
-    }
-    return EXIT_PASS;
+    int code = EXIT_PASS;
+    for (int i = 0; i < w->inputs.count && code == EXIT_PASS; i++)
+        code = check_samples(s, w->inputs.items[i]);
+    return code;
 }
 
 static int prepare(const program_options *s, void **state, int64_t *points)
@@ -363,12 +354,7 @@ static double weight(const void *state, int64_t point)
 
 static bool input_at(const void *state, int index, const char **name, const char **sha256)
 {
-    const input_set *set = &((const accuracy_sweep *)state)->inputs;
-    if (index < 0 || index >= set->count)
-        return false;
-    *name = input_name(set->items[index]);
-    *sha256 = input_sha256(set->items[index]);
-    return true;
+    return input_set_describe(&((const accuracy_sweep *)state)->inputs, index, name, sha256);
 }
 
 static void replay(const void *state, int64_t point, options_point *options)

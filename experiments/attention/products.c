@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/landmarks.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "common/staging.h"
-#include "spectral/landmarks.h"
 
 static const double EPSILON = 1e-12; /* published code, blocks */
 

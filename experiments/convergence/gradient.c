@@ -52,14 +52,14 @@ static const output_spec outputs[] = {
 
 /* ---- What there is to do ---- */
 
-static const default_input quick_inputs[] = {{"photos", 1}, {"smooth", 1}, {"iid", 1}, {0}};
-static const default_input usual_inputs[] = {
+static const usual_input quick_inputs[] = {{"photos", 1}, {"smooth", 1}, {"iid", 1}, {0}};
+static const usual_input usual_inputs[] = {
     {"photos", 5}, {"smooth", 5}, {"clusters", 5}, {"iid", 5}, {0}};
-static const default_input full_inputs[] = {
+static const usual_input full_inputs[] = {
     {"photos", 20}, {"smooth", 20},  {"clusters", 20},   {"iid", 20},
     {"noisy", 20},  {"iid:0.3", 20}, {"duplicates", 20}, {0}};
 static const int64_t first_stage[] = {1, 0}, all_stages[] = {1, 2, 3, 0};
-static const case_defaults defaults[EFFORT_COUNT] = {
+static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, first_stage},
     [EFFORT_DEFAULT] = {usual_inputs, first_stage},
     [EFFORT_FULL] = {full_inputs, all_stages},
@@ -69,7 +69,7 @@ static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_I
                                                      ATN_INVERSE_NR_SOFTPP};
 
 typedef struct {
-    case_list cases; /* first: see case_sweep_input */
+    landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
     int method_count, iterations;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
@@ -101,8 +101,8 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     *state = w;
     w->s = s;
     w->iterations = s->iterations >= 0 ? (int)s->iterations : DEFAULT_ITERATIONS;
-    int code = case_list_open(s, &defaults[s->effort], &w->cases);
-    *points = w->cases.points;
+    int code = landmark_sweep_open_stages(&w->draws, s, &defaults[s->effort]);
+    *points = w->draws.count;
     return code == EXIT_PASS ? choose_methods(w) : code;
 }
 
@@ -136,10 +136,10 @@ static void matrix_free(gradient_matrix *x)
 }
 
 /* G as the dtype holds it. */
-static void draw_direction(gradient_matrix *x, const case_draw *draw)
+static void draw_direction(gradient_matrix *x, const landmark_point *p)
 {
     int64_t m = x->a.m;
-    random_stream *r = random_create(draw->seed, "gradient", (uint64_t)draw->sample);
+    random_stream *r = random_create(p->seed, "gradient", (uint64_t)p->sample);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++)
             x->g[i * m + j] = x->g[j * m + i] = (double)(float)random_normal(r);
@@ -215,7 +215,7 @@ static int find_start(const gradient_sweep *w, gradient_matrix *x, atn_context *
     return code;
 }
 
-static int put_row(table *t, gradient_matrix *x, atn_context *context, const case_draw *draw,
+static int put_row(table *t, gradient_matrix *x, atn_context *context, const landmark_point *p,
                    atn_inverse_method method, const atn_inverse_desc *start, int k)
 {
     atn_inverse_desc desc = *start;
@@ -226,9 +226,9 @@ static int put_row(table *t, gradient_matrix *x, atn_context *context, const cas
         code = measure(x, context, &desc, ATN_GRADIENT_STEPS, &steps);
     if (code != EXIT_PASS)
         return code;
-    table_text(t, input_name(draw->c->in));
+    table_text(t, input_name(p->in));
     table_integer(t, x->a.m);
-    table_text(t, sampling_name(draw->c->plan.sampling));
+    table_text(t, sampling_name(p->sampling));
     table_text(t, atn_inverse_name(method));
     table_integer(t, k);
     table_real(t, bottleneck_largest(&x->a) / bottleneck_smallest(&x->a, false));
@@ -236,25 +236,25 @@ static int put_row(table *t, gradient_matrix *x, atn_context *context, const cas
     table_real(t, steps.error);
     table_real(t, eq12.cosine);
     table_text(t, atn_dtype_name(x->a.dtype));
-    table_integer(t, draw->c->plan.stage);
-    table_integer(t, (int64_t)draw->seed);
-    table_integer(t, draw->sample);
+    table_integer(t, p->stage);
+    table_integer(t, (int64_t)p->seed);
+    table_integer(t, p->sample);
     return EXIT_PASS;
 }
 
-static int run_dtype(const gradient_sweep *w, const case_draw *draw, atn_dtype dtype,
+static int run_dtype(const gradient_sweep *w, const landmark_point *p, atn_dtype dtype,
                      const double *tokens, atn_context *context, table *raw)
 {
-    gradient_matrix x = matrix_create(dtype, draw->c->plan.landmarks, w->iterations);
-    int checked = bottleneck_from_tokens(&x.a, draw, context, tokens, NULL);
+    gradient_matrix x = matrix_create(dtype, p->m, w->iterations);
+    int checked = bottleneck_from_tokens(&x.a, &w->draws, p, context, tokens, NULL);
     int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
-    draw_direction(&x, draw);
+    draw_direction(&x, p);
     for (int v = 0; v < w->method_count && code == EXIT_PASS; v++) {
         atn_inverse_desc desc;
         bool started;
         code = find_start(w, &x, context, w->methods[v], &desc, &started);
         for (int k = 1; k <= w->iterations && started && code == EXIT_PASS; k++)
-            code = put_row(raw, &x, context, draw, w->methods[v], &desc, k);
+            code = put_row(raw, &x, context, p, w->methods[v], &desc, k);
     }
     matrix_free(&x);
     return exit_worst(code, checked);
@@ -263,11 +263,11 @@ static int run_dtype(const gradient_sweep *w, const case_draw *draw, atn_dtype d
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
     const gradient_sweep *w = state;
-    case_draw draw = case_list_draw(&w->cases, point);
+    const landmark_point *p = &w->draws.points[point];
     double *tokens;
-    int code = case_draw_tokens(&draw, &tokens);
+    int code = landmark_sweep_tokens(&w->draws, p, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
-        code = exit_worst(code, run_dtype(w, &draw, w->s->dtypes[i], tokens, context, raw));
+        code = exit_worst(code, run_dtype(w, p, w->s->dtypes[i], tokens, context, raw));
     free(tokens);
     return code;
 }
@@ -328,11 +328,11 @@ const experiment convergence_gradient = {
     .output_count = 1,
     .plot = "convergence/gradient.gp",
     .prepare = prepare,
-    .describe = case_sweep_describe,
-    .replay = case_sweep_replay,
-    .weight = case_sweep_weight,
-    .input = case_sweep_input,
+    .describe = landmark_sweep_describe,
+    .replay = landmark_sweep_replay,
+    .weight = landmark_sweep_weight,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = case_sweep_release,
+    .release = landmark_sweep_release,
 };

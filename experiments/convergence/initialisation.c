@@ -144,12 +144,12 @@ static const struct {
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
-static const default_input few_inputs[] = {{"smooth", 1}, {"photos", 1}, {0}};
-static const default_input many_inputs[] = {{"smooth", 10},   {"photos", 13},     {"noisy", 10},
-                                            {"iid", 10},      {"iid:0.3", 10},    {"clusters", 10},
-                                            {"circulant", 1}, {"duplicates", 10}, {0}};
+static const usual_input few_inputs[] = {{"smooth", 1}, {"photos", 1}, {0}};
+static const usual_input many_inputs[] = {{"smooth", 10},   {"photos", 13},     {"noisy", 10},
+                                          {"iid", 10},      {"iid:0.3", 10},    {"clusters", 10},
+                                          {"circulant", 1}, {"duplicates", 10}, {0}};
 static const int64_t last_stage[] = {3, 0}, all_stages[] = {1, 2, 3, 0};
-static const case_defaults defaults[EFFORT_COUNT] = {
+static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {few_inputs, last_stage},
     [EFFORT_DEFAULT] = {few_inputs, last_stage},
     [EFFORT_FULL] = {many_inputs, all_stages},
@@ -157,7 +157,7 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 
 /* The first points are the known matrices, the others are matrices of inputs. */
 typedef struct {
-    case_list cases; /* first: see case_sweep_input */
+    landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
 } initialisation_sweep;
 
@@ -166,22 +166,14 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     initialisation_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
-    int code = case_list_open(s, &defaults[s->effort], &w->cases);
-    *points = KNOWN + w->cases.points;
+    int code = landmark_sweep_open_stages(&w->draws, s, &defaults[s->effort]);
+    *points = KNOWN + w->draws.count;
     return code;
-}
-
-static void release(void *state)
-{
-    initialisation_sweep *w = state;
-    case_list_free(&w->cases);
-    free(w);
 }
 
 static void replay(const void *state, int64_t point, options_point *options)
 {
-    *options = case_list_replay(&((const initialisation_sweep *)state)->cases,
-                                point < KNOWN ? 0 : point - KNOWN);
+    landmark_sweep_replay(state, point < KNOWN ? 0 : point - KNOWN, options);
 }
 
 static void known_name(int64_t point, char *buffer, size_t size)
@@ -195,12 +187,10 @@ static void known_name(int64_t point, char *buffer, size_t size)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    if (point < KNOWN) {
+    if (point < KNOWN)
         known_name(point, buffer, size);
-        return;
-    }
-    case_draw draw = case_list_draw(&((const initialisation_sweep *)state)->cases, point - KNOWN);
-    case_draw_describe(&draw, buffer, size);
+    else
+        landmark_sweep_describe(state, point - KNOWN, buffer, size);
 }
 
 /* ---- A point ---- */
@@ -286,9 +276,9 @@ static int put_rule(table *t, bottleneck *b, atn_context *context, const start_r
     return EXIT_PASS;
 }
 
-/* The rows of a matrix in one dtype. draw is null for the known ones. */
+/* The rows of a matrix in one dtype. p is null for the known ones. */
 static int put_rules(table *t, bottleneck *b, atn_context *context, const char *name,
-                     const case_draw *draw)
+                     const landmark_point *p)
 {
     int code = EXIT_PASS;
     for (int i = 0; i < RULES && code == EXIT_PASS; i++) {
@@ -296,10 +286,10 @@ static int put_rules(table *t, bottleneck *b, atn_context *context, const char *
         table_integer(t, b->m);
         table_text(t, rules[i].name);
         code = put_rule(t, b, context, &rules[i]);
-        if (code == EXIT_PASS && draw) {
-            table_integer(t, draw->c->plan.stage);
-            table_integer(t, (int64_t)draw->seed);
-            table_integer(t, draw->sample);
+        if (code == EXIT_PASS && p) {
+            table_integer(t, p->stage);
+            table_integer(t, (int64_t)p->seed);
+            table_integer(t, p->sample);
         } else if (code == EXIT_PASS)
             for (int empty = 0; empty < 3; empty++)
                 table_missing(t);
@@ -331,16 +321,16 @@ static int run_known(const initialisation_sweep *w, int64_t point, atn_context *
     return code;
 }
 
-static int run_input(const initialisation_sweep *w, const case_draw *draw, atn_context *context,
+static int run_input(const initialisation_sweep *w, const landmark_point *p, atn_context *context,
                      table *raw)
 {
     double *tokens;
-    int code = case_draw_tokens(draw, &tokens);
+    int code = landmark_sweep_tokens(&w->draws, p, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
-        bottleneck b = bottleneck_create(w->s->dtypes[i], draw->c->plan.landmarks);
-        int made = bottleneck_from_tokens(&b, draw, context, tokens, NULL);
+        bottleneck b = bottleneck_create(w->s->dtypes[i], p->m);
+        int made = bottleneck_from_tokens(&b, &w->draws, p, context, tokens, NULL);
         if (made == EXIT_PASS || made == EXIT_CHECK)
-            made = exit_worst(made, put_rules(raw, &b, context, input_name(draw->c->in), draw));
+            made = exit_worst(made, put_rules(raw, &b, context, input_name(p->in), p));
         code = exit_worst(code, made);
         bottleneck_free(&b);
     }
@@ -353,8 +343,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     const initialisation_sweep *w = state;
     if (point < KNOWN)
         return run_known(w, point, context, raw);
-    case_draw draw = case_list_draw(&w->cases, point - KNOWN);
-    return run_input(w, &draw, context, raw);
+    return run_input(w, &w->draws.points[point - KNOWN], context, raw);
 }
 
 /* ---- For people ---- */
@@ -439,8 +428,8 @@ const experiment convergence_initialisation = {
     .prepare = prepare,
     .describe = describe,
     .replay = replay,
-    .input = case_sweep_input,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = release,
+    .release = landmark_sweep_release,
 };

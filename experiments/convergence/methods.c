@@ -362,13 +362,13 @@ static const double kappas[EFFORT_COUNT][9] = {
     [EFFORT_FULL] = {1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8},
 };
 
-static const default_input quick_inputs[] = {{"smooth", 1}, {0}};
-static const default_input usual_inputs[] = {{"photos", 4}, {"smooth", 2}, {"iid", 2}, {0}};
-static const default_input full_inputs[] = {
+static const usual_input quick_inputs[] = {{"smooth", 1}, {0}};
+static const usual_input usual_inputs[] = {{"photos", 4}, {"smooth", 2}, {"iid", 2}, {0}};
+static const usual_input full_inputs[] = {
     {"photos", 30},  {"smooth", 30},   {"noisy", 30},      {"iid", 30},
     {"iid:0.3", 30}, {"clusters", 30}, {"duplicates", 10}, {0}};
 static const int64_t last_stage[] = {3, 0};
-static const case_defaults defaults[EFFORT_COUNT] = {
+static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, last_stage},
     [EFFORT_DEFAULT] = {usual_inputs, last_stage},
     [EFFORT_FULL] = {full_inputs, last_stage},
@@ -376,7 +376,7 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 
 /* Points: the numbers, a kappa each; the rotated matrices, seeds running fastest; the inputs'. */
 typedef struct {
-    case_list cases; /* first: see case_sweep_input */
+    landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
     int kappa_count;
 } methods_sweep;
@@ -398,16 +398,9 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     w->s = s;
     while (kappas[s->effort][w->kappa_count] > 0)
         w->kappa_count++;
-    int code = case_list_open(s, &defaults[s->effort], &w->cases);
-    *points = made_points(w) + w->cases.points;
+    int code = landmark_sweep_open_stages(&w->draws, s, &defaults[s->effort]);
+    *points = made_points(w) + w->draws.count;
     return code;
-}
-
-static void release(void *state)
-{
-    methods_sweep *w = state;
-    case_list_free(&w->cases);
-    free(w);
 }
 
 static double kappa_of(const methods_sweep *w, int64_t point)
@@ -425,7 +418,7 @@ static void replay(const void *state, int64_t point, options_point *options)
 {
     const methods_sweep *w = state;
     int64_t made = made_points(w);
-    *options = case_list_replay(&w->cases, point < made ? 0 : point - made);
+    landmark_sweep_replay(state, point < made ? 0 : point - made, options);
     if (point < made && point >= w->kappa_count)
         options->seed = seed_of(w, point);
 }
@@ -438,10 +431,8 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
     else if (point < made_points(w))
         snprintf(buffer, size, "rotated kappa %g seed %" PRId64, kappa_of(w, point),
                  seed_of(w, point));
-    else {
-        case_draw draw = case_list_draw(&w->cases, point - made_points(w));
-        case_draw_describe(&draw, buffer, size);
-    }
+    else
+        landmark_sweep_describe(state, point - made_points(w), buffer, size);
 }
 
 /* ---- A point ---- */
@@ -525,16 +516,16 @@ static int run_rotated(const methods_sweep *w, int64_t point, atn_context *conte
     return code;
 }
 
-static int run_input(const methods_sweep *w, const case_draw *draw, atn_context *context,
+static int run_input(const methods_sweep *w, const landmark_point *p, atn_context *context,
                      table *raw)
 {
     method_problem on = {
-        .spectrum = input_name(draw->c->in), .seed = (int64_t)draw->seed, .sample = draw->sample};
+        .spectrum = input_name(p->in), .seed = (int64_t)p->seed, .sample = p->sample};
     double *tokens;
-    int code = case_draw_tokens(draw, &tokens);
+    int code = landmark_sweep_tokens(&w->draws, p, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
-        bottleneck b = bottleneck_create(w->s->dtypes[i], draw->c->plan.landmarks);
-        int made = bottleneck_from_tokens(&b, draw, context, tokens, NULL);
+        bottleneck b = bottleneck_create(w->s->dtypes[i], p->m);
+        int made = bottleneck_from_tokens(&b, &w->draws, p, context, tokens, NULL);
         if (made == EXIT_PASS || made == EXIT_CHECK)
             made = exit_worst(made, run_matrix(&b, on, context, raw));
         code = exit_worst(code, made);
@@ -551,8 +542,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         return run_dense(w, point, raw);
     if (point < made_points(w))
         return run_rotated(w, point, context, raw);
-    case_draw draw = case_list_draw(&w->cases, point - made_points(w));
-    return run_input(w, &draw, context, raw);
+    return run_input(w, &w->draws.points[point - made_points(w)], context, raw);
 }
 
 /* ---- For people ---- */
@@ -697,8 +687,8 @@ const experiment convergence_methods = {
     .prepare = prepare,
     .describe = describe,
     .replay = replay,
-    .input = case_sweep_input,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = release,
+    .release = landmark_sweep_release,
 };

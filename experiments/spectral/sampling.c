@@ -15,7 +15,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 #include "spectral/nystrom.h"
 #include "spectral/samplers.h"
 

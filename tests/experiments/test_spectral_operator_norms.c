@@ -12,7 +12,7 @@
 
 #include "common/report.h"
 #include "runs.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 #include "spectral/operator_norms.h"
 
 static const double u = 0x1p-53;
