@@ -65,53 +65,70 @@ enum {
 };
 enum { RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns };
 
-static const column curve_columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
-    {"n", COLUMN_INTEGER, "", "tokens"},
-    {"m", COLUMN_INTEGER, "", "landmarks"},
-    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
-    {"variant", COLUMN_TEXT, "",
-     "which inverse; each is applied to one matrix at a time, so nr-softpp's start is each "
-     "matrix's own, where the published code takes one for its batch"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the inverse"},
-    {"device", COLUMN_TEXT, "", "what ran it"},
-    {"iteration", COLUMN_INTEGER, "",
-     "k of the iterate X_k; 0 for exact methods; a guarded iteration that stopped repeats its X"},
-    {"samples", COLUMN_INTEGER, "",
-     "matrices A in this row; 0, in one row, if the variant found a start for none"},
-    {"residual_mean", COLUMN_REAL, "", "mean of |A X_k A - A|_2 / |A|_2"},
-    {"residual_min", COLUMN_REAL, "", "its minimum over the samples"},
-    {"residual_max", COLUMN_REAL, "", "its maximum over the samples"},
-    {"inverse_error_mean", COLUMN_REAL, "",
-     "mean of |X_k - A+|_2 / |A+|_2, A+ the f64 pseudo-inverse with |lambda| <= m u |A|_2 dropped"},
-    {"inverse_error_max", COLUMN_REAL, "", "its maximum"},
-    {"range_residual_mean", COLUMN_REAL, "",
-     "mean of |Pi - A X_k|_2, Pi the projector on the eigenvectors that A+ keeps"},
-    {"range_residual_max", COLUMN_REAL, "", "its maximum"},
-    {"attention_error_mean", COLUMN_REAL, "",
-     "mean of |P^T (X_k - A+) P|_2 / |P^T A+ P|_2, P = K(L, Q): what the error of X_k does to the "
-     "attention matrix"},
-    {"attention_error_max", COLUMN_REAL, "", "its maximum"},
-    {"predicted_residual_mean", COLUMN_REAL, "",
-     "mean of the residual that exact arithmetic gives on the eigenvalues of the same A; missing "
-     "for exact methods and the polynomial iterations"},
-    {"condition_median", COLUMN_REAL, "",
-     "median of the condition number of A in the dtype; only an order of magnitude above 1 / (m u)"},
-    {"rounding_ratio_max", COLUMN_REAL, "",
-     "maximum of |residual - predicted| / an estimate, no proved bound, of what rounding does to it "
-     "(experiments/convergence/curves.md); up to about 1 rounding explains the difference; nan "
-     "where an iterate overflowed"},
-    {"samples_without_start", COLUMN_INTEGER, "", "matrices for which the variant found no start"},
-    {"samples_converged", COLUMN_INTEGER, "",
-     "matrices for which the method reports success; for iterations that the last iterate has "
-     "|B X B - B|_F <= sqrt(u) |B|_F, B what is inverted"},
-    {"samples_on_range", COLUMN_INTEGER, "", "matrices of the row with |Pi - A X_k|_2 <= 1e-3"},
-    {"samples_below_floor", COLUMN_INTEGER, "",
-     "matrices whose A+ has no floating-point reference: two routes keep different numbers of "
-     "eigenvalues, because one lies at the cut; inverse_error, range_residual and attention_error "
-     "of these, which are in the means and maxima, hold for one choice of A+"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
+    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0 for a file's own tokens", p->stage)               \
+    X(INTEGER, n, "", "tokens", grid_tokens(&p->grid))                                             \
+    X(INTEGER, m, "", "landmarks", p->m)                                                           \
+    X(TEXT, sampling, "", "how landmarks come from tokens (attnum list samplings)",                \
+      sampling_name(p->sampling))                                                                  \
+    X(TEXT, variant, "",                                                                           \
+      "which inverse; each is applied to one matrix at a time, so nr-softpp's start is each "      \
+      "matrix's own, where the published code takes one for its batch",                            \
+      atn_inverse_name(key->method))                                                               \
+    X(TEXT, dtype, "", "arithmetic of A and of the inverse", atn_dtype_name(key->dtype))           \
+    X(TEXT, device, "", "what ran it", w->s->device == ATN_CUDA ? "cuda" : "cpu")                  \
+    X(INTEGER, iteration, "",                                                                      \
+      "k of the iterate X_k; 0 for exact methods; a guarded iteration that stopped repeats its "   \
+      "X",                                                                                         \
+      k)                                                                                           \
+    X(INTEGER, samples, "",                                                                        \
+      "matrices A in this row; 0, in one row, if the variant found a start for none", at->samples) \
+    X(REAL_IF, residual_mean, "", "mean of |A X_k A - A|_2 / |A|_2", known,                        \
+      s[RESIDUAL].sum / samples)                                                                   \
+    X(REAL_IF, residual_min, "", "its minimum over the samples", known, s[RESIDUAL].least)         \
+    X(REAL_IF, residual_max, "", "its maximum over the samples", known, s[RESIDUAL].most)          \
+    X(REAL_IF, inverse_error_mean, "",                                                             \
+      "mean of |X_k - A+|_2 / |A+|_2, A+ the f64 pseudo-inverse with |lambda| <= m u |A|_2 "       \
+      "dropped",                                                                                   \
+      known, s[INVERSE_ERROR].sum / samples)                                                       \
+    X(REAL_IF, inverse_error_max, "", "its maximum", known, s[INVERSE_ERROR].most)                 \
+    X(REAL_IF, range_residual_mean, "",                                                            \
+      "mean of |Pi - A X_k|_2, Pi the projector on the eigenvectors that A+ keeps", known,         \
+      s[RANGE_RESIDUAL].sum / samples)                                                             \
+    X(REAL_IF, range_residual_max, "", "its maximum", known, s[RANGE_RESIDUAL].most)               \
+    X(REAL_IF, attention_error_mean, "",                                                           \
+      "mean of |P^T (X_k - A+) P|_2 / |P^T A+ P|_2, P = K(L, Q): what the error of X_k does to "   \
+      "the attention matrix",                                                                      \
+      known, s[ATTENTION_ERROR].sum / samples)                                                     \
+    X(REAL_IF, attention_error_max, "", "its maximum", known, s[ATTENTION_ERROR].most)             \
+    X(REAL_IF, predicted_residual_mean, "",                                                        \
+      "mean of the residual that exact arithmetic gives on the eigenvalues of the same A; "        \
+      "missing for exact methods and the polynomial iterations",                                   \
+      predicted, s[PREDICTED].sum / samples)                                                       \
+    X(REAL, condition_median, "",                                                                  \
+      "median of the condition number of A in the dtype; only an order of magnitude above 1 / "    \
+      "(m u)",                                                                                     \
+      condition)                                                                                   \
+    X(REAL_IF, rounding_ratio_max, "",                                                             \
+      "maximum of |residual - predicted| / an estimate, no proved bound, of what rounding does "   \
+      "to it (experiments/convergence/curves.md); up to about 1 rounding explains the "            \
+      "difference; nan where an iterate overflowed",                                               \
+      predicted, s[ROUNDING_RATIO].most)                                                           \
+    X(INTEGER, samples_without_start, "", "matrices for which the variant found no start",         \
+      c->without_start)                                                                            \
+    X(INTEGER, samples_converged, "",                                                              \
+      "matrices for which the method reports success; for iterations that the last iterate has "   \
+      "|B X B - B|_F <= sqrt(u) |B|_F, B what is inverted",                                        \
+      c->converged)                                                                                \
+    X(INTEGER, samples_on_range, "", "matrices of the row with |Pi - A X_k|_2 <= 1e-3",            \
+      at->on_range)                                                                                \
+    X(INTEGER, samples_below_floor, "",                                                            \
+      "matrices whose A+ has no floating-point reference: two routes keep different numbers of "   \
+      "eigenvalues, because one lies at the cut; inverse_error, range_residual and "               \
+      "attention_error of these, which are in the means and maxima, hold for one choice of A+",    \
+      c->below_floor)
+static const column curve_columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"curves", "Convergence of the inverse of the bottleneck matrix, iteration by iteration",
@@ -483,40 +500,15 @@ static void add_to_curve(curve *c, const table *raw, int64_t row)
     p->samples++;
 }
 
-static void add_curve_row(table *t, const curves_sweep *w, const curve_key *key, const curve *c,
+static void add_curve_row(table *to, const curves_sweep *w, const curve_key *key, const curve *c,
                           int k, double condition)
 {
-    const curve_point *p = &c->points[k];
-    const summary *s = p->measures;
-    const landmark_point *point = key->p;
-    bool known = p->samples > 0, predicted = known && is_newton(key->method);
-    double samples = (double)p->samples;
-    table_text(t, input_name(point->in));
-    table_integer(t, point->stage);
-    table_integer(t, grid_tokens(&point->grid));
-    table_integer(t, point->m);
-    table_text(t, sampling_name(point->sampling));
-    table_text(t, atn_inverse_name(key->method));
-    table_text(t, atn_dtype_name(key->dtype));
-    table_text(t, w->s->device == ATN_CUDA ? "cuda" : "cpu");
-    table_integer(t, k);
-    table_integer(t, p->samples);
-    table_real_if(t, known, s[RESIDUAL].sum / samples);
-    table_real_if(t, known, s[RESIDUAL].least);
-    table_real_if(t, known, s[RESIDUAL].most);
-    table_real_if(t, known, s[INVERSE_ERROR].sum / samples);
-    table_real_if(t, known, s[INVERSE_ERROR].most);
-    table_real_if(t, known, s[RANGE_RESIDUAL].sum / samples);
-    table_real_if(t, known, s[RANGE_RESIDUAL].most);
-    table_real_if(t, known, s[ATTENTION_ERROR].sum / samples);
-    table_real_if(t, known, s[ATTENTION_ERROR].most);
-    table_real_if(t, predicted, s[PREDICTED].sum / samples);
-    table_real(t, condition);
-    table_real_if(t, predicted, s[ROUNDING_RATIO].most);
-    table_integer(t, c->without_start);
-    table_integer(t, c->converged);
-    table_integer(t, p->on_range);
-    table_integer(t, c->below_floor);
+    const landmark_point *p = key->p;
+    const curve_point *at = &c->points[k];
+    const summary *s = at->measures;
+    bool known = at->samples > 0, predicted = known && is_newton(key->method);
+    double samples = (double)at->samples;
+    ROW(LIST_PUT)
 }
 
 static void fill_table(table *t, const curves_sweep *w, curve *curves)

@@ -22,28 +22,35 @@ enum { DEFAULT_ITERATIONS = 20, LINES_SHOWN = 60 };
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"m", COLUMN_INTEGER, "", "landmarks"},
-    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
-    {"variant", COLUMN_TEXT, "",
-     "the start alpha and the ridge; each matrix has its own alpha, which is a constant here"},
-    {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k"},
-    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda| of A in the dtype"},
-    {"eq12_error", COLUMN_REAL, "",
-     "|-X_k G X_k - dX_k(G)|_F / |dX_k(G)|_F: Eq. 12 with the library's X_k against the derivative "
-     "of X_k itself, for one random symmetric G with N(0, 1) entries; dX_k by the reference in long "
-     "double from A as it is in the dtype. nan where an iterate overflowed"},
-    {"through_steps_error", COLUMN_REAL, "",
-     "the same for the library's derivative through the k steps: its rounding error"},
-    {"eq12_cosine", COLUMN_REAL, "",
-     "<-X_k G X_k, dX_k(G)>_F over both norms: 1 where the directions agree, negative where Eq. 12 "
-     "points the wrong way"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of A, the iteration and the two gradients"},
-    {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
-    {"seed", COLUMN_INTEGER, "", "the seed"},
-    {"sample", COLUMN_INTEGER, "", "the sample"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
+    X(INTEGER, m, "", "landmarks", x->a.m)                                                         \
+    X(TEXT, sampling, "", "how landmarks come from tokens (attnum list samplings)",                \
+      sampling_name(p->sampling))                                                                  \
+    X(TEXT, variant, "",                                                                           \
+      "the start alpha and the ridge; each matrix has its own alpha, which is a constant here",    \
+      atn_inverse_name(method))                                                                    \
+    X(INTEGER, iteration, "", "k of the iterate X_k", k)                                           \
+    X(REAL, condition, "", "max |lambda| / min |lambda| of A in the dtype",                        \
+      bottleneck_largest(&x->a) / bottleneck_smallest(&x->a, false))                               \
+    X(REAL, eq12_error, "",                                                                        \
+      "|-X_k G X_k - dX_k(G)|_F / |dX_k(G)|_F: Eq. 12 with the library's X_k against the "         \
+      "derivative of X_k itself, for one random symmetric G with N(0, 1) entries; dX_k by the "    \
+      "reference in long double from A as it is in the dtype. nan where an iterate overflowed",    \
+      eq12.error)                                                                                  \
+    X(REAL, through_steps_error, "",                                                               \
+      "the same for the library's derivative through the k steps: its rounding error",             \
+      steps.error)                                                                                 \
+    X(REAL, eq12_cosine, "",                                                                       \
+      "<-X_k G X_k, dX_k(G)>_F over both norms: 1 where the directions agree, negative where "     \
+      "Eq. 12 points the wrong way",                                                               \
+      eq12.cosine)                                                                                 \
+    X(TEXT, dtype, "", "arithmetic of A, the iteration and the two gradients",                     \
+      atn_dtype_name(x->a.dtype))                                                                  \
+    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0 for a file's own tokens", p->stage)               \
+    X(INTEGER, seed, "", "the seed", (int64_t)p->seed)                                             \
+    X(INTEGER, sample, "", "the sample", p->sample)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"gradient", "Eq. 12 and the derivative through the steps against the exact derivative of X_k",
@@ -215,7 +222,7 @@ static int find_start(const gradient_sweep *w, gradient_matrix *x, atn_context *
     return code;
 }
 
-static int put_row(table *t, gradient_matrix *x, atn_context *context, const landmark_point *p,
+static int put_row(table *to, gradient_matrix *x, atn_context *context, const landmark_point *p,
                    atn_inverse_method method, const atn_inverse_desc *start, int k)
 {
     atn_inverse_desc desc = *start;
@@ -226,19 +233,7 @@ static int put_row(table *t, gradient_matrix *x, atn_context *context, const lan
         code = measure(x, context, &desc, ATN_GRADIENT_STEPS, &steps);
     if (code != EXIT_PASS)
         return code;
-    table_text(t, input_name(p->in));
-    table_integer(t, x->a.m);
-    table_text(t, sampling_name(p->sampling));
-    table_text(t, atn_inverse_name(method));
-    table_integer(t, k);
-    table_real(t, bottleneck_largest(&x->a) / bottleneck_smallest(&x->a, false));
-    table_real(t, eq12.error);
-    table_real(t, steps.error);
-    table_real(t, eq12.cosine);
-    table_text(t, atn_dtype_name(x->a.dtype));
-    table_integer(t, p->stage);
-    table_integer(t, (int64_t)p->seed);
-    table_integer(t, p->sample);
+    ROW(LIST_PUT)
     return EXIT_PASS;
 }
 

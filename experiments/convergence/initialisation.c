@@ -20,43 +20,53 @@ enum { SHORT_RUN = 20, LONG_RUN = 60, SEARCH_CAP = 64, LINES_SHOWN = 200 };
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
-    {"matrix", COLUMN_TEXT, "", "a known matrix, NAME:PARAMETER, or an input"},
-    {"m", COLUMN_INTEGER, "", "its size"},
-    {"rule", COLUMN_TEXT, "",
-     "paper: 2/|A|_1^2; safe: 1.8/|A|_1^2; adaptive and adaptive-squared: paper's, halved until "
-     "|I - alpha A|_1 <= 1 or |I - alpha A^2|_1 <= 1, at most 64 times; soft: 1.8/|A|_1^2 on "
-     "A + 0.01 I; softpp: paper's, halved until |I - alpha A^2|_1 <= 1.01, at most 10 times, "
-     "for this matrix alone (the published code: for its batch at once); "
-     "optimal: 2/(lambda_min^2 + lambda_max^2) on the numerical range"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of the search and of the iteration"},
-    {"alpha", COLUMN_REAL, "", "the start X_0 = alpha B; missing if the search found none"},
-    {"lambda_max", COLUMN_REAL, "",
-     "largest eigenvalue of B, the matrix inverted: A, for soft A + 0.01 I"},
-    {"norm1", COLUMN_REAL, "", "|A|_1, the largest row sum"},
-    {"margin", COLUMN_REAL, "",
-     "1 - alpha lambda_max^2. In exact arithmetic the iteration converges iff this is above -1, "
-     "and a margin within a few u of -1 cannot be told from that boundary. In floating point, "
-     "rounding errors double in every step on the boundary and in the null space: as the steps go "
-     "on they may bring a boundary mode back, or make a start with a margin above -1 overflow"},
-    {"search_n", COLUMN_INTEGER, "",
-     "halvings until the test was met; missing for rules that do not search and where search_found "
-     "is false"},
-    {"search_found", COLUMN_BOOLEAN, "",
-     "whether the test was met before the cap, in the dtype; missing for rules that do not search"},
-    {"residual_t20", COLUMN_REAL, "",
-     "|A X A - A|_2 / |A|_2 after 20 steps; inf if the iteration overflowed"},
-    {"residual_t60", COLUMN_REAL, "", "the same after 60 steps"},
-    {"search_exact", COLUMN_BOOLEAN, "",
-     "whether any n meets the test in exact arithmetic (if so, n = 0 does); missing where the rule "
-     "is neither adaptive nor adaptive-squared"},
-    {"status_t20", COLUMN_TEXT, "",
-     "converged (|B X B - B|_F <= sqrt(u) |B|_F), not converged, overflowed or no start"},
-    {"status_t60", COLUMN_TEXT, "", "the same after 60 steps"},
-    {"stage", COLUMN_INTEGER, "", "inputs: the stage, 0 for files"},
-    {"seed", COLUMN_INTEGER, "", "inputs: the seed"},
-    {"sample", COLUMN_INTEGER, "", "inputs: the sample"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, matrix, "", "a known matrix, NAME:PARAMETER, or an input", name)                       \
+    X(INTEGER, m, "", "its size", b->m)                                                            \
+    X(TEXT, rule, "",                                                                              \
+      "paper: 2/|A|_1^2; safe: 1.8/|A|_1^2; adaptive and adaptive-squared: paper's, halved "       \
+      "until |I - alpha A|_1 <= 1 or |I - alpha A^2|_1 <= 1, at most 64 times; soft: "             \
+      "1.8/|A|_1^2 on A + 0.01 I; softpp: paper's, halved until |I - alpha A^2|_1 <= 1.01, at "    \
+      "most 10 times, for this matrix alone (the published code: for its batch at once); "         \
+      "optimal: 2/(lambda_min^2 + lambda_max^2) on the numerical range",                           \
+      rule->name)                                                                                  \
+    X(TEXT, dtype, "", "arithmetic of the search and of the iteration", atn_dtype_name(b->dtype))  \
+    X(REAL_IF, alpha, "", "the start X_0 = alpha B; missing if the search found none", started,    \
+      alpha)                                                                                       \
+    X(REAL, lambda_max, "",                                                                        \
+      "largest eigenvalue of B, the matrix inverted: A, for soft A + 0.01 I", largest)             \
+    X(REAL, norm1, "", "|A|_1, the largest row sum", ref_norm1(b->m, b->exact))                    \
+    X(REAL_IF, margin, "",                                                                         \
+      "1 - alpha lambda_max^2. In exact arithmetic the iteration converges iff this is above "     \
+      "-1, and a margin within a few u of -1 cannot be told from that boundary. In floating "      \
+      "point, rounding errors double in every step on the boundary and in the null space: as "     \
+      "the steps go on they may bring a boundary mode back, or make a start with a margin "        \
+      "above -1 overflow",                                                                         \
+      started, 1 - alpha * largest * largest)                                                      \
+    X(INTEGER_IF, search_n, "",                                                                    \
+      "halvings until the test was met; missing for rules that do not search and where "           \
+      "search_found is false",                                                                     \
+      searches &&found, o.info.halvings)                                                           \
+    X(BOOLEAN_IF, search_found, "",                                                                \
+      "whether the test was met before the cap, in the dtype; missing for rules that do not "      \
+      "search",                                                                                    \
+      searches, found)                                                                             \
+    X(REAL_IF, residual_t20, "",                                                                   \
+      "|A X A - A|_2 / |A|_2 after 20 steps; inf if the iteration overflowed", started,            \
+      o.residual_short)                                                                            \
+    X(REAL_IF, residual_t60, "", "the same after 60 steps", started, o.residual_long)              \
+    X(BOOLEAN_IF, search_exact, "",                                                                \
+      "whether any n meets the test in exact arithmetic (if so, n = 0 does); missing where the "   \
+      "rule is neither adaptive nor adaptive-squared",                                             \
+      rule->search != ATN_SEARCH_NONE, search_exists(b, rule->search))                             \
+    X(TEXT, status_t20, "",                                                                        \
+      "converged (|B X B - B|_F <= sqrt(u) |B|_F), not converged, overflowed or no start",         \
+      o.status_short)                                                                              \
+    X(TEXT, status_t60, "", "the same after 60 steps", o.status_long)                              \
+    X(INTEGER_IF, stage, "", "inputs: the stage, 0 for files", p, p->stage)                        \
+    X(INTEGER_IF, seed, "", "inputs: the seed", p, (int64_t)p->seed)                               \
+    X(INTEGER_IF, sample, "", "inputs: the sample", p, p->sample)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"initialisation", "What each start of the Newton-Raphson inverse leads to", columns,
@@ -231,69 +241,31 @@ static int run_rule(bottleneck *b, atn_context *context, atn_inverse_desc desc, 
     return EXIT_PASS;
 }
 
-static void put_search(table *t, const atn_inverse_desc *desc, const atn_inverse_info *info,
-                       bool finite)
-{
-    if (desc->search == ATN_SEARCH_NONE) {
-        table_missing(t);
-        table_missing(t);
-        return;
-    }
-    bool found = finite && info->stop != ATN_STOP_NO_ALPHA &&
-                 (info->halvings < desc->search_cap || !desc->search_accepts_last);
-    if (found)
-        table_integer(t, info->halvings);
-    else
-        table_missing(t);
-    table_boolean(t, found);
-}
-
-/* The columns from dtype to status_t60. */
-static int put_rule(table *t, bottleneck *b, atn_context *context, const start_rule *rule)
+/* The row of a rule. p is null for the known matrices. */
+static int put_rule(table *to, bottleneck *b, atn_context *context, const char *name,
+                    const start_rule *rule, const landmark_point *p)
 {
     atn_inverse_desc desc = describe_rule(rule, b);
     start_outcome o;
     int code = run_rule(b, context, desc, &o);
     if (code != EXIT_PASS)
         return code;
-    bool started = o.info.stop != ATN_STOP_NO_ALPHA;
+    bool started = o.info.stop != ATN_STOP_NO_ALPHA, searches = desc.search != ATN_SEARCH_NONE;
+    bool found =
+        b->finite && started && (o.info.halvings < desc.search_cap || !desc.search_accepts_last);
     double alpha = o.info.alpha;
     double largest = bottleneck_largest(b) + bottleneck_round(b->dtype, desc.ridge);
-    table_text(t, atn_dtype_name(b->dtype));
-    table_real_if(t, started, alpha);
-    table_real(t, largest);
-    table_real(t, ref_norm1(b->m, b->exact));
-    table_real_if(t, started, 1 - alpha * largest * largest);
-    put_search(t, &desc, &o.info, b->finite);
-    table_real_if(t, started, o.residual_short);
-    table_real_if(t, started, o.residual_long);
-    if (rule->search != ATN_SEARCH_NONE)
-        table_boolean(t, search_exists(b, rule->search));
-    else
-        table_missing(t);
-    table_text(t, o.status_short);
-    table_text(t, o.status_long);
+    ROW(LIST_PUT)
     return EXIT_PASS;
 }
 
-/* The rows of a matrix in one dtype. p is null for the known ones. */
+/* The rows of a matrix in one dtype. */
 static int put_rules(table *t, bottleneck *b, atn_context *context, const char *name,
                      const landmark_point *p)
 {
     int code = EXIT_PASS;
-    for (int i = 0; i < RULES && code == EXIT_PASS; i++) {
-        table_text(t, name);
-        table_integer(t, b->m);
-        table_text(t, rules[i].name);
-        code = put_rule(t, b, context, &rules[i]);
-        if (code == EXIT_PASS && p) {
-            table_integer(t, p->stage);
-            table_integer(t, (int64_t)p->seed);
-            table_integer(t, p->sample);
-        } else if (code == EXIT_PASS)
-            for (int empty = 0; empty < 3; empty++)
-                table_missing(t);
-    }
+    for (int i = 0; i < RULES && code == EXIT_PASS; i++)
+        code = put_rule(t, b, context, name, &rules[i], p);
     return code;
 }
 

@@ -33,46 +33,59 @@ static const double dense_norm_ratio = 1.2;
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
-    {"spectrum", COLUMN_TEXT, "",
-     "dense: 1001 eigenvalues, equally spaced in their logarithm, mapped by the closed form, with "
-     "|A|_1 = 1.2 lambda_max; rotated: a matrix Q diag(l) Q^T, l log-uniform with both ends, Q random "
-     "orthogonal; otherwise an input, whose bottleneck matrix it is"},
-    {"seed", COLUMN_INTEGER, "", "missing for dense"},
-    {"sample", COLUMN_INTEGER, "", "inputs: the sample"},
-    {"m", COLUMN_INTEGER, "", "eigenvalues"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the iteration; exact for dense"},
-    {"condition", COLUMN_REAL, "",
-     "lambda_max / lambda_min: as prescribed; for inputs that of A on its numerical range"},
-    {"norm_ratio", COLUMN_REAL, "", "|A|_1 / lambda_max"},
-    {"method", COLUMN_TEXT, "",
-     "which iteration; nr-soft without its ridge, so that all invert the same matrix"},
-    {"start", COLUMN_TEXT, "", "what X_0 = alpha A or alpha I is a multiple of"},
-    {"interval", COLUMN_TEXT, "",
-     "what alpha, for Chebyshev also d, comes from. norm: |A|_1, with numerator 2 for nr-paper, 1 for "
-     "nystromformer, 1.8 for the others; exact: [lambda_min, lambda_max]; estimated: [lowest Ritz "
-     "value of 16 Lanczos steps, |A|_1]"},
-    {"metric", COLUMN_TEXT, "", "axa: |A X A - A|_2 / |A|_2; i_ax: |I - A X|_2"},
-    {"products", COLUMN_INTEGER, "",
-     "products of m x m matrices until the metric is below 1e-6; missing if it never is"},
-    {"products_predicted", COLUMN_INTEGER, "",
-     "the same from the closed form on the eigenvalues of the same A, alpha and interval"},
-    {"steps", COLUMN_INTEGER, "", "the k of that X_k; missing as products"},
-    {"best", COLUMN_REAL, "",
-     "the smallest value of the metric over all steps: the floor; missing for dense"},
-    {"best_products", COLUMN_INTEGER, "", "products that took"},
-    {"fewer_than_soft", COLUMN_REAL, "",
-     "products of nr-soft / products, in the same metric; missing if either is"},
-    {"fewer_than_paper", COLUMN_REAL, "", "the same for nr-paper"},
-    {"lambda_low", COLUMN_REAL, "", "lower end of the interval used, Chebyshev only"},
-    {"lambda_high", COLUMN_REAL, "", "upper end"},
-    {"stop", COLUMN_TEXT, "", "why the library stopped; missing for dense"},
-    {"judged", COLUMN_BOOLEAN, "",
-     "whether products must agree with products_predicted to within one step: where m u condition "
-     "(axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits below 1e-6; and "
-     "the closed form comes to 1e-6, to within one step as soon on eigenvalues that rounding has "
-     "moved by 8 m^2 u lambda_max, up or down"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, spectrum, "",                                                                          \
+      "dense: 1001 eigenvalues, equally spaced in their logarithm, mapped by the closed form, "    \
+      "with |A|_1 = 1.2 lambda_max; rotated: a matrix Q diag(l) Q^T, l log-uniform with both "     \
+      "ends, Q random orthogonal; otherwise an input, whose bottleneck matrix it is",              \
+      on->spectrum)                                                                                \
+    X(INTEGER_IF, seed, "", "missing for dense", on->seed >= 0, on->seed)                          \
+    X(INTEGER_IF, sample, "", "inputs: the sample", on->sample >= 0, on->sample)                   \
+    X(INTEGER, m, "", "eigenvalues", on->m)                                                        \
+    X(TEXT, dtype, "", "arithmetic of A and of the iteration; exact for dense",                    \
+      on->matrix ? atn_dtype_name(on->matrix->dtype) : "exact")                                    \
+    X(REAL, condition, "",                                                                         \
+      "lambda_max / lambda_min: as prescribed; for inputs that of A on its numerical range",       \
+      on->condition)                                                                               \
+    X(REAL, norm_ratio, "", "|A|_1 / lambda_max", on->norm / on->largest)                          \
+    X(TEXT, method, "",                                                                            \
+      "which iteration; nr-soft without its ridge, so that all invert the same matrix",            \
+      atn_inverse_name(c->method))                                                                 \
+    X(TEXT, start, "", "what X_0 = alpha A or alpha I is a multiple of",                           \
+      c->start == ATN_START_IDENTITY ? "I" : "A")                                                  \
+    X(TEXT, interval, "",                                                                          \
+      "what alpha, for Chebyshev also d, comes from. norm: |A|_1, with numerator 2 for "           \
+      "nr-paper, 1 for nystromformer, 1.8 for the others; exact: [lambda_min, lambda_max]; "       \
+      "estimated: [lowest Ritz value of 16 Lanczos steps, |A|_1]",                                 \
+      interval_names[c->interval])                                                                 \
+    X(TEXT, metric, "", "axa: |A X A - A|_2 / |A|_2; i_ax: |I - A X|_2", metric_names[metric])     \
+    X(INTEGER_IF, products, "",                                                                    \
+      "products of m x m matrices until the metric is below 1e-6; missing if it never is", known,  \
+      products)                                                                                    \
+    X(INTEGER_IF, products_predicted, "",                                                          \
+      "the same from the closed form on the eigenvalues of the same A, alpha and interval",        \
+      predicted >= 0, products_of(c, predicted))                                                   \
+    X(INTEGER_IF, steps, "", "the k of that X_k; missing as products", known, k)                   \
+    X(REAL_IF, best, "",                                                                           \
+      "the smallest value of the metric over all steps: the floor; missing for dense", on->matrix, \
+      run->values[metric][best])                                                                   \
+    X(INTEGER_IF, best_products, "", "products that took", on->matrix, products_of(c, best))       \
+    X(REAL_IF, fewer_than_soft, "",                                                                \
+      "products of nr-soft / products, in the same metric; missing if either is",                  \
+      products > 0 && published[SOFT] > 0, (double)published[SOFT] / (double)products)             \
+    X(REAL_IF, fewer_than_paper, "", "the same for nr-paper",                                      \
+      products > 0 && published[PAPER] > 0, (double)published[PAPER] / (double)products)           \
+    X(REAL_IF, lambda_low, "", "lower end of the interval used, Chebyshev only", chebyshev,        \
+      run->low)                                                                                    \
+    X(REAL_IF, lambda_high, "", "upper end", chebyshev, run->high)                                 \
+    X(TEXT_IF, stop, "", "why the library stopped; missing for dense", run->stop, run->stop)       \
+    X(BOOLEAN, judged, "",                                                                         \
+      "whether products must agree with products_predicted to within one step: where m u "         \
+      "condition (axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits "      \
+      "below 1e-6; and the closed form comes to 1e-6, to within one step as soon on "              \
+      "eigenvalues that rounding has moved by 8 m^2 u lambda_max, up or down",                     \
+      judged)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"methods", "Products of matrices to reach 1e-6, by iteration and condition number", columns,
@@ -259,25 +272,6 @@ static int least(int length, const double *values)
 
 /* ---- Rows ---- */
 
-static void integer_if(table *t, bool known, int64_t value)
-{
-    if (known)
-        table_integer(t, value);
-    else
-        table_missing(t);
-}
-
-static void put_subject(table *t, const method_problem *on)
-{
-    table_text(t, on->spectrum);
-    integer_if(t, on->seed >= 0, on->seed);
-    integer_if(t, on->sample >= 0, on->sample);
-    table_integer(t, on->m);
-    table_text(t, on->matrix ? atn_dtype_name(on->matrix->dtype) : "exact");
-    table_real(t, on->condition);
-    table_real(t, on->norm / on->largest);
-}
-
 /* Whether rounding cannot explain a difference between the matrix and the closed form. A X has
  * rounding errors of m u |A| |X|; X times them is averaged with its transpose, which keeps X
  * symmetric and brings an error of |X| m u |A| |X| into rows where A is not small: |I - A X| has a
@@ -292,7 +286,7 @@ static bool is_judged(const method_problem *on, const course *run, int metric)
 
 /* A row. published are the products of nr-soft and nr-paper in this metric, 0 for none. Returns an
  * exit code: the check that matrix and closed form agree. */
-static int put_row(table *t, const method_problem *on, const method_choice *c, const course *run,
+static int put_row(table *to, const method_problem *on, const method_choice *c, const course *run,
                    int metric, const int64_t published[2])
 {
     int k = iteration_first_below(run->length, run->values[metric], target);
@@ -300,25 +294,8 @@ static int put_row(table *t, const method_problem *on, const method_choice *c, c
     int best = least(run->length, run->values[metric]);
     bool judged = is_judged(on, run, metric), known = k >= 0;
     int64_t products = known ? products_of(c, k) : 0;
-    put_subject(t, on);
-    table_text(t, atn_inverse_name(c->method));
-    table_text(t, c->start == ATN_START_IDENTITY ? "I" : "A");
-    table_text(t, interval_names[c->interval]);
-    table_text(t, metric_names[metric]);
-    integer_if(t, known, products);
-    integer_if(t, predicted >= 0, products_of(c, predicted));
-    integer_if(t, known, k);
-    table_real_if(t, on->matrix, run->values[metric][best]);
-    integer_if(t, on->matrix, products_of(c, best));
-    for (int i = SOFT; i <= PAPER; i++)
-        table_real_if(t, products > 0 && published[i] > 0, (double)published[i] / (double)products);
-    table_real_if(t, iteration_is_chebyshev(c->method), run->low);
-    table_real_if(t, iteration_is_chebyshev(c->method), run->high);
-    if (run->stop)
-        table_text(t, run->stop);
-    else
-        table_missing(t);
-    table_boolean(t, judged);
+    bool chebyshev = iteration_is_chebyshev(c->method);
+    ROW(LIST_PUT)
     if (!judged || iteration_counts_agree(k, predicted))
         return EXIT_PASS;
     report_error("%s kappa %g %s from %s, %s: %d steps to 1e-6, expected %d to within 1",
