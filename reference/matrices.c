@@ -11,21 +11,14 @@
 
 #include "routes.h"
 
-#define NAME(code, name, description)        name,
-#define DESCRIPTION(code, name, description) description,
+#define NAME(code, name, description) name,
 static const char *const names[] = {REF_MATRIX_LIST(NAME)};
-static const char *const descriptions[] = {REF_MATRIX_LIST(DESCRIPTION)};
 
 static const long double pi = 3.14159265358979323846264338327950288L;
 
 const char *ref_matrix_name(ref_matrix matrix)
 {
     return (unsigned)matrix < REF_MATRIX_COUNT ? names[matrix] : NULL;
-}
-
-const char *ref_matrix_description(ref_matrix matrix)
-{
-    return (unsigned)matrix < REF_MATRIX_COUNT ? descriptions[matrix] : NULL;
 }
 
 static int descending(const void *left, const void *right)

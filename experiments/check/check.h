@@ -337,11 +337,8 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got);
 
 /* Whether A's inverse magnifies roundings: of soft and softpp. */
 bool subject_inverts(const subject *s);
-/* What rounding may do where nothing magnifies it, N u and the storage's u; the storage's u; and s
- * of the statistics. */
-double subject_rounding(const subject *s);
+/* The unit roundoff of the result's type. */
 double subject_unit(const subject *s);
-double subject_sums(const subject *s);
 
 /* Everything about a result. */
 struct result_verdict {

@@ -31,7 +31,8 @@ void trial_keep(trial *t, void *memory)
     owned_add(&t->owned, memory);
 }
 
-bool trial_add_move(trial *t, result_move *move)
+/* One more thing that is done to the result; false: there is no room. */
+static bool trial_add_move(trial *t, result_move *move)
 {
     if (t->move_count == MOST_MOVES)
         return false;

@@ -151,8 +151,9 @@ void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real
         memcpy(to + i * cols, from + rows[i] * stride, (size_t)cols * sizeof *to);
 }
 
-void R(scatter_add_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
-                         real *to, int64_t stride)
+/* Adds to rows[0], rows[1], ... of `to`. */
+static void scatter_add_rows(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                             real *to, int64_t stride)
 {
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < cols; c++)
@@ -272,18 +273,18 @@ static void forward(const call *c, int64_t piece)
         return;
     for (int64_t i = 0; i < whole.n; i++)
         memset(whole.out + i * whole.out_stride, 0, (size_t)whole.dv * sizeof(real));
-    R(scatter_add_rows)(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
+    scatter_add_rows(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
 }
 
 static void close_gradients(const call *c, const head *whole, const head *h)
 {
     if (!masked(c))
         return;
-    R(scatter_add_rows)(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
-    R(scatter_add_rows)
-    (h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k, whole->grad_k_stride);
-    R(scatter_add_rows)
-    (h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
+    scatter_add_rows(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
+    scatter_add_rows(h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k,
+                     whole->grad_k_stride);
+    scatter_add_rows(h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v,
+                     whole->grad_v_stride);
 }
 
 static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)

@@ -81,11 +81,9 @@ static inline real *head_matrix(const atn_tensor *t, int64_t index)
     return (real *)atn_tensor_matrix(t, 0, t->heads == 1 ? 0 : index);
 }
 
-/* Rows that are not side by side: copies rows[0], rows[1], ... of `from`, and adds back to them. */
+/* Copies rows[0], rows[1], ... of `from`. */
 void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
                     int64_t stride, real *to);
-void R(scatter_add_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
-                         real *to, int64_t stride);
 
 void R(heads_layout)(core_arena *arena, cpu_heads *heads);
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dense_soft.h"
 #include <linear_algebra.h>
 #include <newton.h>
-#include <soft.h>
 
 #include "common/report.h"
 #include "runs.h"

@@ -8,8 +8,8 @@
 
 #include <cblas.h>
 
+#include "dense_soft.h"
 #include <linear_algebra.h>
-#include <soft.h>
 
 #include "common/report.h"
 #include "registry.h"
