@@ -338,7 +338,7 @@ static bool row_passes(const yardstick *y, const bounds *b, const double *row)
     return ref_judge(REF_REACH, ratio) != REF_FAIL;
 }
 
-/* The mean of the rows of x that are there. */
+/* The mean of the rows of x that are not padding. */
 static void mean_row(int64_t rows, int64_t cols, const double *x, const unsigned char *there,
                      double *mean)
 {
