@@ -134,7 +134,7 @@ static head direct_head(const call *c, int64_t piece)
     return h;
 }
 
-/* The positions of the tokens that are there; returns how many. */
+/* The positions of the tokens that are not padding; returns how many. */
 static int64_t list_present(int64_t length, const unsigned char *mask, int64_t *positions)
 {
     int64_t count = 0;
@@ -325,7 +325,7 @@ static void after(const call *c, int64_t piece)
     close_gradients(c, &whole, &h);
 }
 
-/* A head that is bad says so in all of its gradients. */
+/* A head with NaN or infinity has NaN in all of its gradients. */
 static void spoil(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
@@ -382,8 +382,8 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
 
 /* ---- Fewer heads than threads ---- */
 
-/* In how many parts the queries of each head are worked on. Causal ones stand at positions, which
- * a part would have to know. */
+/* The number of parts into which the queries of each head are split. Causal ones are at positions,
+ * which a part would have to know. */
 static int64_t parts_of_queries(const call *c)
 {
     const atn_attention_shape *s = &c->heads->shape;
