@@ -15,12 +15,9 @@
 #define MOST_ELEMENTS ((int64_t)1 << 28)
 #define ROUNDOFF      (DBL_EPSILON / 2)
 
-#define NAME(code, name, description)        name,
-#define DESCRIPTION(code, name, description) description,
+#define NAME(code, name, description) name,
 static const char *const svd_names[] = {REF_SVD_LIST(NAME)};
-static const char *const svd_descriptions[] = {REF_SVD_LIST(DESCRIPTION)};
 static const char *const eigen_names[] = {REF_EIGEN_LIST(NAME)};
-static const char *const eigen_descriptions[] = {REF_EIGEN_LIST(DESCRIPTION)};
 
 static ref_svd_function *const svd_routes[REF_SVD_COUNT] = {
     [REF_DGESVD] = ref_route_dgesvd,
@@ -39,19 +36,9 @@ const char *ref_svd_name(ref_svd_route route)
     return (unsigned)route < REF_SVD_COUNT ? svd_names[route] : NULL;
 }
 
-const char *ref_svd_description(ref_svd_route route)
-{
-    return (unsigned)route < REF_SVD_COUNT ? svd_descriptions[route] : NULL;
-}
-
 const char *ref_eigen_name(ref_eigen_route route)
 {
     return (unsigned)route < REF_EIGEN_COUNT ? eigen_names[route] : NULL;
-}
-
-const char *ref_eigen_description(ref_eigen_route route)
-{
-    return (unsigned)route < REF_EIGEN_COUNT ? eigen_descriptions[route] : NULL;
 }
 
 bool ref_all_finite(int64_t count, const double *values)

@@ -39,10 +39,8 @@ typedef enum { REF_SVD_LIST(REF_NAMED_ENTRY) REF_SVD_COUNT } ref_svd_route;
 typedef enum { REF_EIGEN_LIST(REF_NAMED_ENTRY) REF_EIGEN_COUNT } ref_eigen_route;
 #undef REF_NAMED_ENTRY
 
-const char *ref_svd_name(ref_svd_route route);            /* null if out of range */
-const char *ref_svd_description(ref_svd_route route);     /* null if out of range */
-const char *ref_eigen_name(ref_eigen_route route);        /* null if out of range */
-const char *ref_eigen_description(ref_eigen_route route); /* null if out of range */
+const char *ref_svd_name(ref_svd_route route);     /* null if out of range */
+const char *ref_eigen_name(ref_eigen_route route); /* null if out of range */
 
 /* A = U diag(sigma) V^T with k = min(rows, cols): u rows x k, sigma k descending, vt k x cols.
  * u and vt may both be null: singular values only. Columns of u and rows of vt are orthonormal also

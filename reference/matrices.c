@@ -11,21 +11,14 @@
 
 #include "routes.h"
 
-#define NAME(code, name, description)        name,
-#define DESCRIPTION(code, name, description) description,
+#define NAME(code, name, description) name,
 static const char *const names[] = {REF_MATRIX_LIST(NAME)};
-static const char *const descriptions[] = {REF_MATRIX_LIST(DESCRIPTION)};
 
 static const long double pi = 3.14159265358979323846264338327950288L;
 
 const char *ref_matrix_name(ref_matrix matrix)
 {
     return (unsigned)matrix < REF_MATRIX_COUNT ? names[matrix] : NULL;
-}
-
-const char *ref_matrix_description(ref_matrix matrix)
-{
-    return (unsigned)matrix < REF_MATRIX_COUNT ? descriptions[matrix] : NULL;
 }
 
 static int descending(const void *left, const void *right)
@@ -77,7 +70,7 @@ static void make_blocks(int64_t m, double value, double *a, double *lambda)
     }
 }
 
-/* Two tokens are a 2 x 2 block with exp(-delta^2 / 2), all others stand alone. */
+/* Two tokens are a 2 x 2 block with exp(-delta^2 / 2), all others are separate. */
 static void make_duplicates(int64_t m, double value, double *a, double *lambda)
 {
     make_identity(m, 0, a, lambda);

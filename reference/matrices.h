@@ -28,8 +28,7 @@
 typedef enum { REF_MATRIX_LIST(REF_NAMED_ENTRY) REF_MATRIX_COUNT } ref_matrix;
 #undef REF_NAMED_ENTRY
 
-const char *ref_matrix_name(ref_matrix matrix);        /* null if out of range */
-const char *ref_matrix_description(ref_matrix matrix); /* null if out of range */
+const char *ref_matrix_name(ref_matrix matrix); /* null if out of range */
 
 /* The matrix (m x m) and its eigenvalues from the closed form (m, descending); either may be null.
  * The closed form takes the entries as stored, rounded to f64: exp(-delta^2/2) = 1 - u makes

@@ -164,8 +164,8 @@ static void tangent_step(int64_t m, const tangent_work *w)
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++) {
             int64_t at = i * m + j, other = j * m + i;
-            long double pulled = (w->xex[at] + w->xex[other]) / 2;
-            w->d[at] = w->d[other] = 2 * w->d[at] - (w->dbx[at] + w->dbx[other]) - pulled;
+            long double xex = (w->xex[at] + w->xex[other]) / 2;
+            w->d[at] = w->d[other] = 2 * w->d[at] - (w->dbx[at] + w->dbx[other]) - xex;
             w->x[at] = w->x[other] = 2 * w->x[at] - (w->xbx[at] + w->xbx[other]) / 2;
         }
 }

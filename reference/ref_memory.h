@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where reference/ takes its memory, and how it ends where it cannot go on. A program may have its
+/* How reference/ takes memory, and how it ends where it cannot continue. A program may set its
  * own way for both. */
 #ifndef REFERENCE_REF_MEMORY_H
 #define REFERENCE_REF_MEMORY_H

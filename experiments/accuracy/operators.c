@@ -16,49 +16,58 @@
 #include <data.h>
 
 #include "common/experiment.h"
+#include "common/landmarks.h"
 #include "common/report.h"
 #include "common/staging.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
 
 /* ---- Columns ---- */
 
-const column accuracy_columns[ACCURACY_COLUMNS] = {
-    {"operator", COLUMN_TEXT, "", "its name in the registry"},
-    {"variant", COLUMN_TEXT, "", "its name in the registry"},
-    {"dtype", COLUMN_TEXT, "",
-     "f32, f64: the arithmetic; bf16, f16, tf32: f32 with every array that such an implementation "
-     "would store rounded to it"},
-    {"n", COLUMN_INTEGER, "", "number of tokens, queries and keys"},
-    {"m", COLUMN_INTEGER, "",
-     "landmarks; linformer: rows of E; missing for operators without such a number"},
-    {"d", COLUMN_INTEGER, "", "width of queries, keys and values"},
-    {"input", COLUMN_TEXT, "", "where the tokens come from: Q = K = V"},
-    {"ratio", COLUMN_REAL, "",
-     "relative_error / (kappa rounding); missing where kappa rounding > 0.1 or there is no "
-     "reference"},
-    {"digits", COLUMN_REAL, "",
-     "-log10 of relative_error, within 0 .. 15.95; missing where there is no reference"},
-    {"verdict", COLUMN_TEXT, "",
-     "on the ratio, by the forward rule of the ruler: pass below 10, marginal below 30, FAIL, or "
-     "skipped for a reason"},
-    {"kappa", COLUMN_REAL, "",
-     "1 + the relative change of the reference under random relative changes of tokens and "
-     "parameters, per unit of change; soft, softpp, nystromformer/pinv: or what the inverse makes "
-     "of rounding, if that is more"},
-    {"relative_error", COLUMN_REAL, "",
-     "|Y - reference|_F / |reference|_F; missing where there is no reference"},
-    {"rounding", COLUMN_REAL, "",
-     "N u, N the largest number of terms in a sum, u the roundoff of f32 or f64; and the roundoff "
-     "of the narrow type once more"},
-    {"outcome", COLUMN_TEXT, "", "the status that the library returned"},
-    {"reason", COLUMN_TEXT, "",
-     "of a skipped row: ill-conditioned (kappa rounding > 0.1), trivial (zeros or a mean row would "
-     "not have failed either), undefined (0/0, and the library says so), singular (no reference); "
-     "of a FAIL: missed (0/0 not noticed)"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the input and of the parameters"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, operator, "", "its name in the registry", info->name)                                  \
+    X(TEXT, variant, "", "its name in the registry", info->variants[p->variant].name)              \
+    X(TEXT, dtype, "",                                                                             \
+      "f32, f64: the arithmetic; bf16, f16, tf32: f32 with every array that such an "              \
+      "implementation would store rounded to it",                                                  \
+      dtype)                                                                                       \
+    X(INTEGER, n, "", "number of tokens, queries and keys", p->n)                                  \
+    X(INTEGER_IF, m, "",                                                                           \
+      "landmarks; linformer: rows of E; missing for operators without such a number", p->m > 0,    \
+      p->m)                                                                                        \
+    X(INTEGER, d, "", "width of queries, keys and values", input_dim(p->in))                       \
+    X(TEXT, input, "", "where the tokens come from: Q = K = V", input_name(p->in))                 \
+    X(REAL_IF, ratio, "",                                                                          \
+      "relative_error / (kappa rounding); missing where kappa rounding > 0.1 or there is no "      \
+      "reference",                                                                                 \
+      !isnan(a->ratio), a->ratio)                                                                  \
+    X(REAL_IF, digits, "",                                                                         \
+      "-log10 of relative_error, within 0 .. 15.95; missing where there is no reference",          \
+      a->measured, a->digits)                                                                      \
+    X(TEXT, verdict, "",                                                                           \
+      "on the ratio, by the forward rule of the ruler: pass below 10, marginal below 30, FAIL, "   \
+      "or skipped for a reason",                                                                   \
+      ref_verdict_name(a->verdict))                                                                \
+    X(REAL, kappa, "",                                                                             \
+      "1 + the relative change of the reference under random relative changes of tokens and "      \
+      "parameters, per unit of change; soft, softpp, nystromformer/pinv: or what the inverse "     \
+      "makes of rounding, if that is more",                                                        \
+      kappa)                                                                                       \
+    X(REAL_IF, relative_error, "",                                                                 \
+      "|Y - reference|_F / |reference|_F; missing where there is no reference", a->measured,       \
+      a->relative_error)                                                                           \
+    X(REAL, rounding, "",                                                                          \
+      "N u, N the largest number of terms in a sum, u the roundoff of f32 or f64; and the "        \
+      "roundoff of the narrow type once more",                                                     \
+      a->rounding)                                                                                 \
+    X(TEXT, outcome, "", "the status that the library returned", atn_status_name(status))          \
+    X(TEXT_IF, reason, "",                                                                         \
+      "of a skipped row: ill-conditioned (kappa rounding > 0.1), trivial (zeros or a mean row "    \
+      "would not have failed either), undefined (0/0, and the library says so), singular (no "     \
+      "reference); of a FAIL: missed (0/0 not noticed)",                                           \
+      *a->reason, a->reason)                                                                       \
+    X(INTEGER, sample, "", "which sample of the input, from 0", p->sample)                         \
+    X(INTEGER, seed, "", "the seed of the input and of the parameters", (int64_t)p->seed)
+const column accuracy_columns[ACCURACY_COLUMNS] = {ROW(LIST_COLUMN)};
 static const output_spec outputs[] = {
     {"operators", "The error of every operator, in units of what rounding explains.",
      accuracy_columns, ACCURACY_COLUMNS}};
@@ -309,19 +318,10 @@ static int check_numbers(const accuracy_sweep *w)
                          s->tokens.items[i]);
             return EXIT_USAGE;
         }
-    for (int i = 0; i < w->inputs.count; i++) {
-        int64_t matrices, other;
-        if (!input_is_file(w->inputs.items[i]))
-            continue;
-        input_file_shape(w->inputs.items[i], &matrices, &other, &other, &other, &other);
-        if (s->samples > matrices) {
-            report_error("--samples %" PRId64 ": %s has %" PRId64
-                         " matrices, expected at most as many",
-                         s->samples, input_name(w->inputs.items[i]), matrices);
-            return EXIT_USAGE;
-        }
-    }
-    return EXIT_PASS;
+    int code = EXIT_PASS;
+    for (int i = 0; i < w->inputs.count && code == EXIT_PASS; i++)
+        code = check_samples(s, w->inputs.items[i]);
+    return code;
 }
 
 static int prepare(const program_options *s, void **state, int64_t *points)
@@ -363,12 +363,7 @@ static double weight(const void *state, int64_t point)
 
 static bool input_at(const void *state, int index, const char **name, const char **sha256)
 {
-    const input_set *set = &((const accuracy_sweep *)state)->inputs;
-    if (index < 0 || index >= set->count)
-        return false;
-    *name = input_name(set->items[index]);
-    *sha256 = input_sha256(set->items[index]);
-    return true;
+    return input_set_describe(&((const accuracy_sweep *)state)->inputs, index, name, sha256);
 }
 
 static void replay(const void *state, int64_t point, options_point *options)
@@ -470,33 +465,11 @@ static int forward(const accuracy_trial *t, atn_dtype dtype, atn_context *contex
     return check_status(context, *status, atn_operator_get(c->choice.op)->name);
 }
 
-static void put_row(table *raw, const accuracy_point *p, const char *dtype, double kappa,
+static void put_row(table *to, const accuracy_point *p, const char *dtype, double kappa,
                     atn_status status, const accuracy *a)
 {
     const atn_operator_info *info = atn_operator_get(p->op);
-    table_text(raw, info->name);
-    table_text(raw, info->variants[p->variant].name);
-    table_text(raw, dtype);
-    table_integer(raw, p->n);
-    if (p->m > 0)
-        table_integer(raw, p->m);
-    else
-        table_missing(raw);
-    table_integer(raw, input_dim(p->in));
-    table_text(raw, input_name(p->in));
-    table_real_if(raw, !isnan(a->ratio), a->ratio);
-    table_real_if(raw, a->measured, a->digits);
-    table_text(raw, ref_verdict_name(a->verdict));
-    table_real(raw, kappa);
-    table_real_if(raw, a->measured, a->relative_error);
-    table_real(raw, a->rounding);
-    table_text(raw, atn_status_name(status));
-    if (*a->reason)
-        table_text(raw, a->reason);
-    else
-        table_missing(raw);
-    table_integer(raw, p->sample);
-    table_integer(raw, (int64_t)p->seed);
+    ROW(LIST_PUT)
 }
 
 /* One row. Only f32 and f64 can fail the run: the effect of a narrow type on a published choice is

@@ -177,70 +177,94 @@ static double weight(const void *state, int64_t point)
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "",
-     "normal: tokens N(0, 1), Q, K and V of three random rotations of them; aligned: Q = K = V; "
-     "independent: each of different tokens; -x8, -x64: so many times normal; dead-channel: the "
-     "first channel of Q and K is 0; photos: rotations of a photograph's tokens"},
-    {"n", COLUMN_INTEGER, "", "tokens"},
-    {"d", COLUMN_INTEGER, "", "width of queries, keys and values"},
-    {"norm", COLUMN_TEXT, "", "of the columns of Q and K: l1 (paper), l2, none (section 4.6)"},
-    {"storage", COLUMN_TEXT, "",
-     "f64, f32: the arithmetic; bf16, f16: Q, K, V, Q^, K^, the first product and the output are "
-     "rounded to it, sums of products are in f32"},
-    {"norm_form", COLUMN_TEXT, "",
-     "how the norms are formed; wide: in f64; stored: summed so, then norm and epsilon are "
-     "rounded to the storage; summed: so is every partial sum, token by token"},
-    {"order", COLUMN_TEXT, "", "tokens: (Q^ K^^T) V; channels: Q^ (K^^T V)"},
-    {"outcome", COLUMN_TEXT, "", "the status that the library returned"},
-    {"digits", COLUMN_REAL, "", "-log10 of relative_error, within 0 .. 15.95; 0 if not finite"},
-    {"relative_error", COLUMN_REAL, "",
-     "|Y - reference|_F / |reference|_F over `queries` rows of Y; the reference is the definition "
-     "in long double, on Q, K and V as the type holds them"},
-    {"order_difference", COLUMN_REAL, "",
-     "|Y_tokens - Y_channels|_F / |reference|_F; missing if one of them is not finite"},
-    {"kappa", COLUMN_REAL, "", "||Q^| (|K^|^T |V|)|_F / |reference|_F"},
-    {"ratio", COLUMN_REAL, "",
-     "relative_error / (kappa rounding): above 1, range or the norms' sums explain what rounding "
-     "of the factors and products does not"},
-    {"rounding", COLUMN_REAL, "",
-     "f64: (3 n + d + 8) u; f32: (n + d + 8) u; narrow types: the latter and 4 times their own u"},
-    {"first_largest", COLUMN_REAL, "",
-     "largest |entry| of the first product, Q^ K^^T (of `queries` rows) or K^^T V, before rounding"},
-    {"first_nonfinite", COLUMN_REAL, "", "share of its entries that are not finite in the type"},
-    {"first_subnormal", COLUMN_REAL, "", "share that is subnormal"},
-    {"first_vanished", COLUMN_REAL, "", "share that is 0 in the type, but not before"},
-    {"factors_subnormal", COLUMN_REAL, "", "share of the entries of Q^ and K^ that is subnormal"},
-    {"factors_vanished", COLUMN_REAL, "", "share of them that is 0 in the type, but not before"},
-    {"factors_nonfinite", COLUMN_REAL, "", "share of them that is not finite"},
-    {"output_largest", COLUMN_REAL, "", "largest |entry| of the reference"},
-    {"norm_largest", COLUMN_REAL, "",
-     "what columns of Q and K are divided by, the largest; infinite: the norm overflows, and the "
-     "column becomes 0; missing without norms"},
-    {"norm_error", COLUMN_REAL, "",
-     "largest relative difference of a norm from that in f64; missing without norms, infinite if "
-     "not finite"},
-    {"limit", COLUMN_REAL, "", "the largest finite number of the type"},
-    {"queries", COLUMN_INTEGER, "", "rows of Y that are computed, spread evenly over the tokens"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the tokens and the rotations"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "",                                                                             \
+      "normal: tokens N(0, 1), Q, K and V of three random rotations of them; aligned: Q = K = "    \
+      "V; independent: each of different tokens; -x8, -x64: so many times normal; "                \
+      "dead-channel: the first channel of Q and K is 0; photos: rotations of a photograph's "      \
+      "tokens",                                                                                    \
+      p->input->name)                                                                              \
+    X(INTEGER, n, "", "tokens", g->n)                                                              \
+    X(INTEGER, d, "", "width of queries, keys and values", g->d)                                   \
+    X(TEXT, norm, "", "of the columns of Q and K: l1 (paper), l2, none (section 4.6)",             \
+      norm_names[p->norm])                                                                         \
+    X(TEXT, storage, "",                                                                           \
+      "f64, f32: the arithmetic; bf16, f16: Q, K, V, Q^, K^, the first product and the output "    \
+      "are rounded to it, sums of products are in f32",                                            \
+      type->name)                                                                                  \
+    X(TEXT, norm_form, "",                                                                         \
+      "how the norms are formed; wide: in f64; stored: summed so, then norm and epsilon are "      \
+      "rounded to the storage; summed: so is every partial sum, token by token",                   \
+      form_names[type->form])                                                                      \
+    X(TEXT, order, "", "tokens: (Q^ K^^T) V; channels: Q^ (K^^T V)", order_names[r->order])        \
+    X(TEXT, outcome, "", "the status that the library returned", atn_status_name(r->outcome))      \
+    X(REAL, digits, "", "-log10 of relative_error, within 0 .. 15.95; 0 if not finite",            \
+      difference.digits)                                                                           \
+    X(REAL, relative_error, "",                                                                    \
+      "|Y - reference|_F / |reference|_F over `queries` rows of Y; the reference is the "          \
+      "definition in long double, on Q, K and V as the type holds them",                           \
+      difference.relative_frobenius)                                                               \
+    X(REAL_IF, order_difference, "",                                                               \
+      "|Y_tokens - Y_channels|_F / |reference|_F; missing if one of them is not finite",           \
+      isfinite(r->difference), r->difference)                                                      \
+    X(REAL, kappa, "", "||Q^| (|K^|^T |V|)|_F / |reference|_F", r->want->kappa)                    \
+    X(REAL, ratio, "",                                                                             \
+      "relative_error / (kappa rounding): above 1, range or the norms' sums explain what "         \
+      "rounding of the factors and products does not",                                             \
+      ratio)                                                                                       \
+    X(REAL, rounding, "",                                                                          \
+      "f64: (3 n + d + 8) u; f32: (n + d + 8) u; narrow types: the latter and 4 times their "      \
+      "own u",                                                                                     \
+      rounding)                                                                                    \
+    X(REAL, first_largest, "",                                                                     \
+      "largest |entry| of the first product, Q^ K^^T (of `queries` rows) or K^^T V, before "       \
+      "rounding",                                                                                  \
+      first.largest)                                                                               \
+    X(REAL, first_nonfinite, "", "share of its entries that are not finite in the type",           \
+      share(first.nonfinite, &first))                                                              \
+    X(REAL, first_subnormal, "", "share that is subnormal", share(first.subnormal, &first))        \
+    X(REAL, first_vanished, "", "share that is 0 in the type, but not before",                     \
+      share(first.vanished, &first))                                                               \
+    X(REAL, factors_subnormal, "", "share of the entries of Q^ and K^ that is subnormal",          \
+      share(h->factors.subnormal, &h->factors))                                                    \
+    X(REAL, factors_vanished, "", "share of them that is 0 in the type, but not before",           \
+      share(h->factors.vanished, &h->factors))                                                     \
+    X(REAL, factors_nonfinite, "", "share of them that is not finite",                             \
+      share(h->factors.nonfinite, &h->factors))                                                    \
+    X(REAL, output_largest, "", "largest |entry| of the reference", r->want->largest)              \
+    X(REAL_IF, norm_largest, "",                                                                   \
+      "what columns of Q and K are divided by, the largest; infinite: the norm overflows, and "    \
+      "the column becomes 0; missing without norms",                                               \
+      normed, h->norm_largest)                                                                     \
+    X(REAL_IF, norm_error, "",                                                                     \
+      "largest relative difference of a norm from that in f64; missing without norms, infinite "   \
+      "if not finite",                                                                             \
+      normed, h->norm_error)                                                                       \
+    X(REAL, limit, "", "the largest finite number of the type",                                    \
+      half_limit(type->dtype, type->storage))                                                      \
+    X(INTEGER, queries, "", "rows of Y that are computed, spread evenly over the tokens", rows)    \
+    X(INTEGER, seed, "", "the seed of the tokens and the rotations", (int64_t)p->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static const column fit_columns[] = {
-    {"quantity", COLUMN_TEXT, "",
-     "the fitted column of half.csv: first_largest of either order, output_largest, "
-     "order_difference"},
-    {"order", COLUMN_TEXT, "", "the rows it is taken from; missing for what both orders share"},
-    {"input", COLUMN_TEXT, "", "as in half.csv"},
-    {"norm", COLUMN_TEXT, "", "as in half.csv"},
-    {"storage", COLUMN_TEXT, "", "as in half.csv; norms are wide"},
-    {"against", COLUMN_TEXT, "", "n, with d = 32; or d, with n = 784"},
-    {"exponent", COLUMN_REAL, "", "p of c n^p or c d^p, by least squares on the logarithms"},
-    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
-    {"points", COLUMN_INTEGER, "", "rows fitted"},
-    {"from", COLUMN_INTEGER, "", "the smallest n or d"},
-    {"to", COLUMN_INTEGER, "", "the largest n or d"},
-};
+#define FIT_ROW(X)                                                                                 \
+    X(TEXT, quantity, "",                                                                          \
+      "the fitted column of half.csv: first_largest of either order, output_largest, "             \
+      "order_difference",                                                                          \
+      f->quantity)                                                                                 \
+    X(TEXT_IF, order, "", "the rows it is taken from; missing for what both orders share",         \
+      strcmp(f->quantity, "first_largest") == 0, f->order)                                         \
+    X(TEXT, input, "", "as in half.csv", name)                                                     \
+    X(TEXT, norm, "", "as in half.csv", norm)                                                      \
+    X(TEXT, storage, "", "as in half.csv; norms are wide", f->storage)                             \
+    X(TEXT, against, "", "n, with d = 32; or d, with n = 784", widths ? "d" : "n")                 \
+    X(REAL_IF, exponent, "", "p of c n^p or c d^p, by least squares on the logarithms", found,     \
+      fit.exponent)                                                                                \
+    X(REAL_IF, std_error, "", "standard error of p, from the residuals", found, fit.std_error)     \
+    X(INTEGER, points, "", "rows fitted", s.count)                                                 \
+    X(INTEGER, from, "", "the smallest n or d", s.from)                                            \
+    X(INTEGER, to, "", "the largest n or d", s.to)
+static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
 
 /* ---- Rows ---- */
@@ -266,58 +290,24 @@ static double share(int64_t part, const half_census *census)
     return (double)part / (double)census->count;
 }
 
-static void put_key(table *raw, const result *r)
-{
-    const half_point *p = r->g->point;
-    table_text(raw, p->input->name);
-    table_integer(raw, r->g->n);
-    table_integer(raw, r->g->d);
-    table_text(raw, norm_names[p->norm]);
-    table_text(raw, r->h->type->name);
-    table_text(raw, form_names[r->h->type->form]);
-    table_text(raw, order_names[r->order]);
-    table_text(raw, atn_status_name(r->outcome));
-}
-
-static void put_range(table *raw, const result *r)
-{
-    const half_factors *h = r->h;
-    half_census first = half_count_first(r->g, h, r->order);
-    bool normed = r->g->point->norm != ATN_SIMA_NONE;
-    table_real(raw, first.largest);
-    table_real(raw, share(first.nonfinite, &first));
-    table_real(raw, share(first.subnormal, &first));
-    table_real(raw, share(first.vanished, &first));
-    table_real(raw, share(h->factors.subnormal, &h->factors));
-    table_real(raw, share(h->factors.vanished, &h->factors));
-    table_real(raw, share(h->factors.nonfinite, &h->factors));
-    table_real(raw, r->want->largest);
-    table_real_if(raw, normed, h->norm_largest);
-    table_real_if(raw, normed, h->norm_error);
-    table_real(raw, half_limit(h->type->dtype, h->type->storage));
-}
-
 /* Rounding must explain native types: the bound holds for every input without overflow. */
-static int put_result(table *raw, const result *r)
+static int put_result(table *to, const result *r)
 {
-    int64_t rows = r->g->queries, cols = r->g->d;
+    const half_tokens *g = r->g;
+    const half_factors *h = r->h;
+    const half_type *type = h->type;
+    const half_point *p = g->point;
+    int64_t rows = g->queries, cols = g->d;
     ref_difference difference = ref_compare_f64(rows, cols, r->out, cols, r->want->out, cols);
-    double rounding = rounding_of(r->g, r->h->type);
+    double rounding = rounding_of(g, type);
     double ratio = difference.relative_frobenius / (r->want->kappa * rounding);
-    put_key(raw, r);
-    table_real(raw, difference.digits);
-    table_real(raw, difference.relative_frobenius);
-    table_real_if(raw, isfinite(r->difference), r->difference);
-    table_real(raw, r->want->kappa);
-    table_real(raw, ratio);
-    table_real(raw, rounding);
-    put_range(raw, r);
-    table_integer(raw, rows);
-    table_integer(raw, (int64_t)r->g->point->seed);
-    if (r->h->type->storage != ATN_STORAGE_NATIVE || ref_judge(REF_ROUNDING, ratio) != REF_FAIL)
+    half_census first = half_count_first(g, h, r->order);
+    bool normed = p->norm != ATN_SIMA_NONE;
+    ROW(LIST_PUT)
+    if (type->storage != ATN_STORAGE_NATIVE || ref_judge(REF_ROUNDING, ratio) != REF_FAIL)
         return EXIT_PASS;
     report_error("sima %s %s: relative error %.3g, %.3g times what rounding explains",
-                 order_names[r->order], r->h->type->name, difference.relative_frobenius, ratio);
+                 order_names[r->order], type->name, difference.relative_frobenius, ratio);
     return EXIT_CHECK;
 }
 
@@ -422,26 +412,13 @@ static half_series collect_series(const table *raw, const struct fitted *f, cons
 }
 
 static void add_fit(const table *raw, const struct fitted *f, const char *name, const char *norm,
-                    bool widths, table *fits)
+                    bool widths, table *to)
 {
     half_series s = collect_series(raw, f, name, norm, widths);
     growth_fit fit = {0};
     if (s.from < s.to) {
         bool found = fit_growth(LAW_POWER, s.count, s.x, s.y, &fit);
-        table_text(fits, f->quantity);
-        if (strcmp(f->quantity, "first_largest") == 0)
-            table_text(fits, f->order);
-        else
-            table_missing(fits);
-        table_text(fits, name);
-        table_text(fits, norm);
-        table_text(fits, f->storage);
-        table_text(fits, widths ? "d" : "n");
-        table_real_if(fits, found, fit.exponent);
-        table_real_if(fits, found, fit.std_error);
-        table_integer(fits, s.count);
-        table_integer(fits, s.from);
-        table_integer(fits, s.to);
+        FIT_ROW(LIST_PUT)
     }
     free(s.x);
     free(s.y);

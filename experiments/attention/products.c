@@ -5,16 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/landmarks.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "common/staging.h"
-#include "spectral/landmarks.h"
 
 static const double EPSILON = 1e-12; /* published code, blocks */
 
 /* ---- Norms and numbers in a narrow type ---- */
 
-double half_round(atn_storage storage, double x)
+/* x rounded to the storage; native: unchanged. */
+static double half_round(atn_storage storage, double x)
 {
     if (storage == ATN_STORAGE_NATIVE)
         return x;

@@ -20,9 +20,6 @@
 typedef enum { HALF_NORM_LIST(HALF_ENTRY) HALF_NORM_COUNT } half_norm;
 #undef HALF_ENTRY
 
-/* x rounded to the storage; native: unchanged. */
-double half_round(atn_storage storage, double x);
-
 /* The divisor of a column x of n elements, d apart: max(|x|, epsilon), 1 for no norm. */
 double half_divisor(half_norm form, atn_storage storage, atn_sima_norm norm, double epsilon,
                     int64_t n, int64_t d, const double *x);

@@ -157,13 +157,20 @@ static void add_passes(bench_list *list, const program_options *s, bench_case c)
     }
 }
 
+/* Whether its inverse is a choice. */
+static bool has_inverse(const bench_case *c)
+{
+    return bench_is_inverse(c) ||
+           (bench_is_attention(c) && (c->op == ATN_SOFT || c->op == ATN_SOFTPP));
+}
+
 /* The published inverse, and the fastest iteration. */
 static void add_inverses_of(bench_list *list, const program_options *s, bench_case c)
 {
     c.work = BENCH_FORWARD;
     c.inverse = atn_attention_variant(c.op, c.variant, ATN_F32).inverse.method;
     add_directions(list, s, c);
-    if (!bench_has_inverse(&c))
+    if (!has_inverse(&c))
         return;
     add_passes(list, s, c);
     if (c.inverse != ATN_INVERSE_CHEBYSHEV_2) {
@@ -426,16 +433,6 @@ static const char *const maker_names[] = {BENCH_MAKER_LIST(BENCH_NAME)};
 static const char *const key_columns[] = {BENCH_KEY_LIST(BENCH_NAME)};
 #undef BENCH_NAME
 
-const char *bench_work_name(bench_work work)
-{
-    return work_names[work];
-}
-
-const char *bench_key_column(bench_key key)
-{
-    return key_columns[key];
-}
-
 bool bench_is_attention(const bench_case *c)
 {
     return c->work == BENCH_FORWARD || c->work == BENCH_BACKWARD;
@@ -449,12 +446,6 @@ bool bench_is_inverse(const bench_case *c)
 bool bench_is_rate(const bench_case *c)
 {
     return c->work <= BENCH_EXPONENTIALS;
-}
-
-bool bench_has_inverse(const bench_case *c)
-{
-    return bench_is_inverse(c) ||
-           (bench_is_attention(c) && (c->op == ATN_SOFT || c->op == ATN_SOFTPP));
 }
 
 bool bench_is_hot(const bench_case *c, atn_device device)
@@ -481,23 +472,29 @@ static const char *variant_text(const bench_case *c)
 
 static const char *inverse_text(const bench_case *c)
 {
-    if (!bench_has_inverse(c))
+    if (!has_inverse(c))
         return "";
     if (c->maker == BENCH_OPENBLAS)
         return "newton-openblas";
     return c->interval_known ? "chebyshev-2 of a known interval" : atn_inverse_name(c->inverse);
 }
 
+static atn_distance distance_of(const bench_case *c)
+{
+    return c->passes == ATN_SOFT_AUTO ? atn_attention_variant(c->op, c->variant, ATN_F32).distance
+                                      : ATN_DISTANCE_CLAMPED;
+}
+
 void bench_key_text(const bench_case *c, bench_key key, char text[BENCH_TEXT])
 {
-    bool soft = bench_is_attention(c) && bench_has_inverse(c);
+    bool soft = bench_is_attention(c) && has_inverse(c);
     const char *const texts[BENCH_KEY_COUNT] = {
-        [BENCH_KEY_WORK] = bench_work_name(c->work),
+        [BENCH_KEY_WORK] = work_names[c->work],
         [BENCH_KEY_OPERATOR] = operator_text(c),
         [BENCH_KEY_VARIANT] = variant_text(c),
         [BENCH_KEY_INVERSE] = inverse_text(c),
         [BENCH_KEY_PASSES] = soft ? atn_soft_passes_name(c->passes) : "",
-        [BENCH_KEY_DISTANCE] = soft ? atn_distance_name(bench_distance(c)) : "",
+        [BENCH_KEY_DISTANCE] = soft ? atn_distance_name(distance_of(c)) : "",
         [BENCH_KEY_DTYPE] = c->work == BENCH_COPY ? "" : atn_dtype_name(c->dtype),
     };
     const int64_t numbers[BENCH_KEY_COUNT] = {
@@ -511,12 +508,6 @@ void bench_key_text(const bench_case *c, bench_key key, char text[BENCH_TEXT])
         snprintf(text, BENCH_TEXT, "%" PRId64, numbers[key]);
     else
         *text = '\0';
-}
-
-atn_distance bench_distance(const bench_case *c)
-{
-    return c->passes == ATN_SOFT_AUTO ? atn_attention_variant(c->op, c->variant, ATN_F32).distance
-                                      : ATN_DISTANCE_CLAMPED;
 }
 
 /* The largest divisor of n that is at most a chunk. */
@@ -552,12 +543,12 @@ attention_case bench_problem(const bench_case *c, atn_dtype dtype, int64_t batch
         .buckets = buckets > 2 ? buckets : 2,
     };
     attention_case problem = attention_case_make(&choice);
-    if (bench_has_inverse(c)) {
+    if (has_inverse(c)) {
         if (problem.desc.inverse.method != c->inverse)
             problem.desc.inverse = atn_inverse_defaults(c->inverse);
         problem.reference.inverse = problem.desc.inverse;
         problem.desc.passes = c->passes;
-        problem.desc.distance = problem.reference.distance = bench_distance(c);
+        problem.desc.distance = problem.reference.distance = distance_of(c);
     }
     return problem;
 }

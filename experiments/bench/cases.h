@@ -27,8 +27,6 @@
 typedef enum { BENCH_WORK_LIST(BENCH_CODE) BENCH_WORK_COUNT } bench_work;
 #undef BENCH_CODE
 
-const char *bench_work_name(bench_work work);
-
 /* Whose code a member runs. X(code, name, description) */
 #define BENCH_MAKER_LIST(X)                                                                        \
     X(BENCH_OURS, "attnum", "the library's")                                                       \
@@ -96,18 +94,13 @@ typedef enum { BENCH_KEY_LIST(BENCH_CODE) BENCH_KEY_COUNT } bench_key;
 #undef BENCH_CODE
 
 enum { BENCH_TEXT = 32 };
-const char *bench_key_column(bench_key key);
 void bench_key_text(const bench_case *c, bench_key key, char text[BENCH_TEXT]);
 
 bool bench_is_attention(const bench_case *c);
 bool bench_is_inverse(const bench_case *c); /* inverse or solve */
 bool bench_is_rate(const bench_case *c);
-/* Whether its inverse is a choice. */
-bool bench_has_inverse(const bench_case *c);
 /* Whether it is timed in cache, many calls in a row, and not after a flush. */
 bool bench_is_hot(const bench_case *c, atn_device device);
-
-atn_distance bench_distance(const bench_case *c);
 
 /* The columns of a right side W. */
 enum { BENCH_RIGHT_SIDES = 32 };

@@ -356,7 +356,7 @@ static int append_landmarks(const program_options *s, subject *to)
         return EXIT_USAGE;
     }
     if (c->reference.residual.data) {
-        report_error("--landmarks: expected no --param residual beside them");
+        report_error("--landmarks: expected no --param residual with them");
         return EXIT_USAGE;
     }
     const npy_array *l = read_tokens(s, to, s->check.landmarks, false);

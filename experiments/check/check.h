@@ -50,7 +50,7 @@ typedef struct {
 void owned_add(owned_memory *o, void *memory);
 void owned_free(owned_memory *o);
 
-/* A problem and what somebody else made of it.
+/* A problem and the result of another program.
  *
  * Landmarks that are given are tokens that nobody judges: m of them are appended to every head's
  * tokens, with values of 0, and `indices` samples them. P V is then the same sum, and the rows of
@@ -150,7 +150,7 @@ atn_tensor parameter_tensor(const npy_array *a);
 /* The parameters of an operator, and what a variant sets. */
 void parameters_help(const atn_operator_info *info, int variant);
 
-/* ---- Mistakes of one's own (mistakes.c) ---- */
+/* ---- Mistakes that users add (mistakes.c) ---- */
 
 /* Reads --mistake, of a subject that is complete otherwise. Returns an exit code. */
 int mistakes_read(const program_options *s, atn_context *context, subject *to);
@@ -303,7 +303,7 @@ typedef struct {
     ref_difference difference;
 } judgement;
 
-/* What a head is held against. Arrays are the head's, rows x cols. */
+/* What a head is compared with. Arrays are the head's, rows x cols. */
 typedef struct {
     const attention_case
         *c; /* for the mean of its values, a trivial output; null: of no interest */
@@ -342,11 +342,8 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got);
 
 /* Whether A's inverse magnifies roundings: of soft and softpp. */
 bool subject_inverts(const subject *s);
-/* What rounding may do where nothing magnifies it, N u and the storage's u; the storage's u; and s
- * of the statistics. */
-double subject_rounding(const subject *s);
+/* The unit roundoff of the result's type. */
 double subject_unit(const subject *s);
-double subject_sums(const subject *s);
 
 /* Everything about a result. */
 struct result_verdict {

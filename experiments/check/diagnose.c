@@ -83,7 +83,7 @@ static bool has_many_numbers(const hypothesis *h)
     return hypothesis_numbers(h) > 1;
 }
 
-/* The answer of a trial in f64, by moves alone where it is made of nothing else. */
+/* The answer of a trial in f64, by moves alone where it consists of nothing else. */
 static atn_status answer_of(const diagnosis *d, const attempt *a, trial *t, double *to)
 {
     bool moved = hypothesis_is_of_result(&d->all[a->first]) &&

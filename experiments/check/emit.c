@@ -563,7 +563,7 @@ int emit_cases(const program_options *s)
     contexts with = {0};
     int code = case_plan_read(s, &plan);
     if (code == EXIT_PASS && s->check.parameters.count && s->operators.count != 1) {
-        report_error("--param: expected one --operator beside it, whose parameters they are");
+        report_error("--param: expected one --operator, whose parameters they are");
         code = EXIT_USAGE;
     }
     if (code == EXIT_PASS)

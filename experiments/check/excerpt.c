@@ -10,7 +10,7 @@ static bool has_landmarks_of(atn_operator op)
     return op == ATN_SOFT || op == ATN_SOFTPP;
 }
 
-/* Whether a head's result is made of that head alone. */
+/* Whether a head's result depends on that head alone. */
 static bool heads_are_independent(const atn_attention_desc *desc)
 {
     static const unsigned plain = 1u << ATN_SAMPLING_POOL | 1u << ATN_SAMPLING_WINDOW |

@@ -128,7 +128,7 @@ static void project_backward(const feature_input *in, const double *dwx, double 
                       projection_factor(in), dwx, weights_of(in), beta, dx);
 }
 
-/* The largest of row i's, or, of keys that have one stabiliser, of all; where it stands. */
+/* The largest of row i's, or, of keys that have one stabiliser, of all; its index. */
 static int64_t largest_at(const feature_input *in, const double *wx, int64_t i)
 {
     int64_t m = projection_of(in)->rows, at = -1;

@@ -28,7 +28,7 @@ void features_backward(const feature_input *in, const double *phi, double *dphi,
 bool nystrom_exists(const attention_case *c, const weight_form *form);
 void nystrom_answer(const weight_form *form, const subject *s, result_kind kind, double *to);
 
-/* exp(x), or what stands for it. */
+/* exp(x), or what replaces it. */
 double exponential_of(const weight_form *form, double x);
 
 /* C = factor op(A) op(B) + beta C, C m x n, matrices dense. */

@@ -31,7 +31,8 @@ void trial_keep(trial *t, void *memory)
     owned_add(&t->owned, memory);
 }
 
-bool trial_add_move(trial *t, result_move *move)
+/* One more thing that is done to the result; false: there is no room. */
+static bool trial_add_move(trial *t, result_move *move)
 {
     if (t->move_count == MOST_MOVES)
         return false;
@@ -313,7 +314,7 @@ static bool set_length(trial *t, int value)
 
 /* ---- The result ---- */
 
-/* Where element (b, h, i, c) of the result stands; sizes are those of `judged`. */
+/* The index of element (b, h, i, c) of the result; sizes are those of `judged`. */
 #define EACH_ELEMENT(t)                                                                            \
     const attention_case *judged = &(t)->s.judged;                                                 \
     int64_t B = (t)->kind < RESULT_PARAMETERS ? judged->shape.batch : 1, at = 0;                   \
@@ -436,7 +437,7 @@ static void scaled_twice(const trial *t, const double *from, double *to)
 /* What a move is of. */
 enum { OF_OUTPUT = 1, OF_GRADIENT = 2, OF_BOTH = 3 };
 
-/* Of gradients "gradient" stands for %s, of outputs "output". */
+/* %s is "gradient" for gradients, "output" for outputs. */
 static const struct {
     int of;
     const char *text;

@@ -117,8 +117,6 @@ void trial_keep(trial *t, void *memory);
 /* Whether landmarks are appended: a change of arrays also is one of what is judged, whose values
  * say what is trivial; those stay where they are. */
 bool trial_has_landmarks(const trial *t);
-/* One more thing that is done to the result; false: there is no room. */
-bool trial_add_move(trial *t, result_move *move);
 result_kind parameter_result(atn_parameter which);
 /* K as an array of its own. */
 void trial_separate_keys(trial *t);

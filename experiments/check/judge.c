@@ -13,18 +13,14 @@ bool subject_inverts(const subject *s)
     return s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
 }
 
-double subject_rounding(const subject *s)
-{
-    return accuracy_rounding(&s->judged, s->dtype);
-}
-
 double subject_unit(const subject *s)
 {
     return s->storage == ATN_STORAGE_NATIVE ? atn_dtype_roundoff(s->dtype)
                                             : atn_storage_roundoff(s->storage);
 }
 
-double subject_sums(const subject *s)
+/* s of the statistics. */
+static double subject_sums(const subject *s)
 {
     double terms = (double)attention_case_terms(&s->judged);
     return sqrt(terms) / 2 * atn_dtype_roundoff(s->dtype);
@@ -364,7 +360,7 @@ static bool row_passes(const yardstick *y, const bounds *b, const double *row)
     return ref_judge(REF_REACH, ratio) != REF_FAIL;
 }
 
-/* The mean of the rows of x that are there. */
+/* The mean of the rows of x that are not padding. */
 static void mean_row(int64_t rows, int64_t cols, const double *x, const unsigned char *there,
                      double *mean)
 {
@@ -493,7 +489,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .want = v->want + head * rows * cols,
         .reach = v->reach,
         .kappa = v->kappa[head],
-        .rounding = subject_rounding(s),
+        .rounding = accuracy_rounding(&s->judged, s->dtype),
         .own =
             v->exact ? 0 : (double)attention_case_terms(&s->judged) * atn_dtype_roundoff(ATN_F64),
         .unit = subject_unit(s),

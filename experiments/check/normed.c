@@ -348,7 +348,7 @@ static void exponentiate(const norm_division *by, int64_t m, double factor, cons
     free(most);
 }
 
-/* A head's way to Y: the state, exp of it (xca), what is made of that, and Y but for gamma. */
+/* A head's way to Y: the state, exp of it (xca), what follows from that, and Y without gamma. */
 typedef struct {
     double factor; /* gamma^2, tau */
     double *s, *e, *y;

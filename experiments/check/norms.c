@@ -161,7 +161,7 @@ static bool find_tile(const norm_change *n, int64_t rows, norm_division *how)
     return rows > n->length;
 }
 
-/* Puts a change of a division upon what there is. */
+/* Applies a change of a division to what has been computed. */
 static bool change_division(const norm_change *n, int64_t rows, norm_division *to)
 {
     const norm_division *how = &n->how;

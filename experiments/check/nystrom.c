@@ -328,7 +328,7 @@ static double head_gradient(nystrom *h, const double *arriving)
     return form == NYSTROM_DETACH_START ? 0 : dnorm;
 }
 
-/* What goes through A, once what the norm carries is there. */
+/* The part through A, after the part through the norm has been computed. */
 static void bottleneck_gradient(nystrom *h, double dnorm)
 {
     double *dq_means = room(h->m * h->d), *dk_means = room(h->m * h->d);
@@ -353,7 +353,7 @@ bool nystrom_exists(const attention_case *c, const weight_form *form)
             c->shape.tokens % o->landmarks + c->shape.key_tokens % o->landmarks > 0);
 }
 
-/* The maximum over the whole batch stands in the place of each norm, and its gradient goes to the
+/* The maximum over the whole batch replaces each norm, and its gradient goes to the
  * one matrix that has it. */
 static int64_t share_norms(nystrom *all, int64_t heads)
 {

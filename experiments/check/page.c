@@ -67,7 +67,7 @@ static const char *cell_class(const map_levels *levels, const map_cell *cell)
                                     : over[LEVELS - levels->count + map_level(levels, cell->over)];
 }
 
-/* What a colour stands for. To be freed. */
+/* What a colour means. To be freed. */
 static char *key_text(const map_levels *levels, const map_cell *cell)
 {
     if (cell->state != CELL_OVER)

@@ -157,7 +157,7 @@ static int find_choice(const parameter *p, const char *text)
     return names_find(p->choices ? p->choices : flags, text);
 }
 
-/* What the parameters that are set stand in. */
+/* The description that the parameters are set in. */
 static const char *origin = "--param";
 
 static int fail(const char *name, const char *value, const char *expected)

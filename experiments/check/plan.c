@@ -43,7 +43,7 @@ static int check_shape_options(const program_options *s)
     static const struct {
         const char *option;
         size_t offset;
-    } beside[] = {{"keys", offsetof(check_arguments, keys)},
+    } others[] = {{"keys", offsetof(check_arguments, keys)},
                   {"values", offsetof(check_arguments, values)},
                   {"mask", offsetof(check_arguments, mask)},
                   {"query-mask", offsetof(check_arguments, query_mask)}};
@@ -53,9 +53,9 @@ static int check_shape_options(const program_options *s)
                          clashes[i].file);
             return EXIT_USAGE;
         }
-    for (size_t i = 0; i < sizeof beside / sizeof *beside && !s->check.tokens; i++)
-        if (*(const char *const *)((const char *)&s->check + beside[i].offset)) {
-            report_error("--%s: needs --tokens beside it", beside[i].option);
+    for (size_t i = 0; i < sizeof others / sizeof *others && !s->check.tokens; i++)
+        if (*(const char *const *)((const char *)&s->check + others[i].offset)) {
+            report_error("--%s: needs --tokens, too", others[i].option);
             return EXIT_USAGE;
         }
     return EXIT_PASS;
@@ -227,7 +227,7 @@ char *case_plan_name(const case_plan *plan, const atn_operator_info *info, int v
 
 /* ---- Cases ---- */
 
-/* Parameters that may be left out are there where a kernel has to have them. */
+/* Optional parameters are given where a kernel needs them. */
 static attention_choice choose(const case_plan *plan, const case_point *point, atn_operator op,
                                int variant)
 {

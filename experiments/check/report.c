@@ -213,7 +213,7 @@ char *heads_text(const subject *s, result_kind kind)
                : NULL;
 }
 
-/* Why it is held against that. */
+/* Why it is compared with that. */
 static char *reason_text(const subject *s, result_kind kind, const result_verdict *v)
 {
     if (s->reference != REFERENCE_AUTO)
@@ -222,7 +222,7 @@ static char *reason_text(const subject *s, result_kind kind, const result_verdic
                     : must_format("an exact one might take %.2g s", reference_seconds(s, kind));
 }
 
-/* The largest relative error that rounding may make in what a result is held against, as it is
+/* The largest relative error that rounding may make in what a result is compared with, as it is
  * estimated: the condition number is that of a few changes of the inputs at random, and of A's
  * inverse, so that it is no bound. NaN: not known. */
 static double largest_own(const subject *s, result_kind kind, const result_verdict *v)
@@ -308,7 +308,7 @@ const char *const cell_state_names[CELL_STATES] = {[CELL_PASSES] = "up to 1: pas
                                                    [CELL_ZERO] = "zero",
                                                    [CELL_NONFINITE] = "NaN or infinity"};
 
-/* Of the characters that are there. */
+/* Of the characters that occur. */
 static void print_legend(const error_map *m, const map_levels *levels)
 {
     bool there[CELL_STATES] = {false}, level_there[MOST_LEVELS] = {false};

@@ -25,7 +25,7 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
 /* The same in pieces, for the page; all to be freed. */
 /* What was given, besides operator and precision: lines. */
 char *subject_text(const subject *s);
-/* What a result is held against. */
+/* What a result is compared with. */
 char *basis_text(const subject *s, result_kind kind, const result_verdict *v);
 /* The heads, the worst if there are many; which these are, or null: all; and what the columns mean.
  */

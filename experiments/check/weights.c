@@ -56,7 +56,7 @@ static const double *projection_of(const weighing *h, bool values)
     return (const double *)t->data + (t->heads == 1 ? 0 : h->head * t->rows * t->cols);
 }
 
-/* E^T X of a head's rows that are there; x is freed. */
+/* E^T X of a head's rows without padding; x is freed. */
 static double *projected(const weighing *h, bool values, int64_t cols, double *x)
 {
     int64_t tokens = h->c->shape.key_tokens, r = h->c->reference.linformer.e.cols;
@@ -445,7 +445,7 @@ static void clear_padded_rows(const weighing *h, double *y)
             memset(y + i * h->dv, 0, (size_t)h->dv * sizeof *y);
 }
 
-/* phi(K)^T V of the keys that are there. */
+/* phi(K)^T V of the keys that are not padding. */
 static void find_state(const weighing *h, double *s)
 {
     double *v = scaled(1, h->keys * h->dv, h->v), *phi = room(h->keys * h->width);

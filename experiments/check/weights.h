@@ -29,7 +29,7 @@ typedef enum {
     SEEN_FIRST_BLOCK
 } seen_kind;
 
-/* What stands for D. */
+/* What replaces D. */
 typedef enum {
     DIVIDE_CLAIMED,
     DIVIDE_NOT,
@@ -160,7 +160,7 @@ typedef struct {
 extern const weight_change weight_changes[];
 extern const int weight_change_count;
 
-/* Whether a change can be made of a problem, and is affordable. */
+/* Whether a change applies to a problem, and is affordable. */
 bool weight_change_fits(const weight_change *change, const subject *s, result_kind kind);
 
 /* The result, all rows of the case. got: what is fitted to. */

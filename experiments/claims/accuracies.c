@@ -6,7 +6,7 @@
 #include "claims/claims.h"
 #include "common/report.h"
 
-/* What a sentence says is higher, or as high, and what it says so of. */
+/* The quantity that a sentence calls higher, or as high, and the one it is compared with. */
 typedef struct {
     const char *what;
     double ours, theirs;

@@ -75,7 +75,7 @@ double *direct_normal(const claim_run *run, const char *purpose, int64_t count)
     return numbers;
 }
 
-/* Element (i, c) of A stands at a[i * row + c * col]. */
+/* Element (i, c) of A is at a[i * row + c * col]. */
 static void multiply(int64_t rows, int64_t inner, int64_t cols, const double *a, int64_t row,
                      int64_t col, const double *b, double *c)
 {

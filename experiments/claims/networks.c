@@ -122,7 +122,7 @@ static bool same_network(const table *t, int64_t a, int64_t b)
            cell_is(t, a, "network", cell_text(t, b, "network"));
 }
 
-/* The best agreement of the readings of one printed row; they stand side by side. FLOPs may leave
+/* The best agreement of the readings of one printed row. FLOPs may leave
  * the steps of an iterated inverse out. */
 typedef struct {
     int parameters, flops, flops_without_steps;
@@ -158,7 +158,7 @@ typedef struct {
     int64_t example;
 } agreements;
 
-/* Rows about a paper's own networks: in SOFT's and SimA's tables others stand beside them. */
+/* Rows about a paper's own networks: in SOFT's and SimA's tables there are others, too. */
 typedef struct {
     const char *papers[2], *names[2]; /* one of the names is in the network's name */
 } network_choice;

@@ -60,7 +60,7 @@ static int judge_m01(const claim_run *run, verdict *v)
         return code;
     static const double rests[] = {0, 1e-3, 1e-2, 0.1, 1};
     const double rounding = 4 * (TOKENS + WIDTH) * 0x1p-53 * WIDTH;
-    double most = 0, at_zero = 0, beside = 0, most_sum = 0;
+    double most = 0, at_zero = 0, elsewhere = 0, most_sum = 0;
     fprintf(v->notes, "| the other rows of Q and K | largest entry | sum of all absolute values "
                       "|\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
@@ -74,11 +74,11 @@ static int judge_m01(const claim_run *run, verdict *v)
         if (rests[i] == 0)
             at_zero = largest;
         else
-            beside = largest <= beside ? beside : largest;
+            elsewhere = largest <= elsewhere ? elsewhere : largest;
     }
     fprintf(v->notes, "\nOne row of Q = K is 1 in all %d channels, %d tokens.\n", WIDTH, TOKENS);
     bool bounded = most <= WIDTH + rounding && most_sum <= WIDTH + rounding * TOKENS;
-    bool attained = fabs(at_zero - WIDTH) <= rounding && beside < WIDTH - rounding;
+    bool attained = fabs(at_zero - WIDTH) <= rounding && elsewhere < WIDTH - rounding;
     /* what the two rows must be besides the only ones */
     bool enough = fabs(opposed) > 2 - rounding && fabs(dead) > 2 - rounding;
     v->kind = !bounded || !attained ? VERDICT_FAILS : enough ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
@@ -88,7 +88,7 @@ static int judge_m01(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "largest entry %.10g with a single non-zero row, %.6g otherwise; D = 2, one token: "
                 "q = (1, 1) has the entry %g with k = (1, −1) and %g with k = (1, 0)",
-                at_zero, beside, opposed, dead);
+                at_zero, elsewhere, opposed, dead);
     verdict_set(&v->bound, "D = %d", WIDTH);
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "an entry of %.17g with D = %d (table)", most, WIDTH);
@@ -199,7 +199,7 @@ static int count_crossings(const claim_run *run, crossings *found, FILE *notes)
     return EXIT_PASS;
 }
 
-/* Where times cross, beside. */
+/* Where times cross, in addition. */
 static void note_times(const table *fits, FILE *notes)
 {
     fprintf(notes, "\nMeasured (this library, f32, one thread, one head):\n\n");
@@ -231,7 +231,7 @@ static int judge_m03(const claim_run *run, verdict *v)
     note_times(evidence_table(run, "time", 1), v->notes);
     bool one_head = in_tokens && in_channels && found.at_width == found.single;
     bool per_head = found.at_head == found.single + found.many;
-    /* "for each head separately": N is held against the width of what is multiplied */
+    /* "for each head separately": N is compared with the width of what is multiplied */
     v->kind = one_head && per_head ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "tokens first is %squadratic in N and linear in D, channels first %sthe reverse; "

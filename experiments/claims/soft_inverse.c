@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S16 - S19: the inverse's derivative, and what stands for the inverse. */
+/* S16 - S19: the inverse's derivative, and what replaces the inverse. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* S45 - S49: what the iteration and the normalisation leave open or cost: the other residual, SVD
- * and Cholesky beside it, and parallel sums. */
+ * and Cholesky for comparison, and parallel sums. */
 #include <data.h>
 #include <inttypes.h>
 #include <lapacke.h>

@@ -13,7 +13,7 @@
 #include "claims/direct.h"
 #include "common/report.h"
 
-/* |A X A - A|_F / |A|_F; the last finite iterate does not stand for one that overflowed. */
+/* |A X A - A|_F / |A|_F; the last finite iterate does not replace one that overflowed. */
 static double residual_of(const atn_inverse_info *info)
 {
     return info->stop == ATN_STOP_NONFINITE ? INFINITY : info->residual;
@@ -255,7 +255,7 @@ static int judge_s11(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "initialisation", 0);
     start_summary boundary = summarise_starts(t, "paper", true);
-    start_summary inside = summarise_starts(t, "paper", false);
+    start_summary interior = summarise_starts(t, "paper", false);
     start_summary safe = summarise_starts(t, "safe", true);
     double paper[S11_MATRICES], repaired;
     int code = tabulate_s11(run, v, paper, &repaired);
@@ -267,7 +267,7 @@ static int judge_s11(const claim_run *run, verdict *v)
             "| 1.8/‖A‖₁², the same matrices | %" PRId64 " | %.2g to %.2g |\n"
             "| 2/‖A‖₁², αλ_max² < 2 | %" PRId64 " | %.2g to %.2g |\n",
             boundary.rows, boundary.least, boundary.most, safe.rows, safe.least, safe.most,
-            inside.rows, inside.least, inside.most);
+            interior.rows, interior.least, interior.most);
     bool fails = !(paper[S11_EXAMPLE] <= 0.5),
          confirmed = certify_s11(v, 2, s11_matrices[S11_EXAMPLE].a);
     const double *ordinary = &paper[S11_ORDINARY];

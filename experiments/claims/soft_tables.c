@@ -183,7 +183,7 @@ static int judge_n17(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- N18, N19: what stands on a backbone ---- */
+/* ---- N18, N19: detectors and segmenters on a backbone ---- */
 
 /* All but the classifier, for images of a side. */
 static int count_backbone(const claim_run *run, const printed_row *row, int side,
@@ -275,8 +275,8 @@ static const char *const head_names[HEADS] = {"Tab. 4, RetinaNet", "Tab. 5, Mask
                                               "Tab. 7, UperNet"};
 
 /* Backbones: rows of Tab. 3. PVT's parameters are the same in both papers; IJCV's has no PVT-Large.
- * IJCV's Tiny rests on a digit of an extracted text (N02), and is not judged: it stands beside the
- * others with the blocks of stage 3 that the text has, with 3, and as NeurIPS's Tiny. */
+ * IJCV's Tiny rests on a digit of an extracted text (N02), and is not judged: it is shown with the
+ * others, with the blocks of stage 3 that the text has, with 3, and as NeurIPS's Tiny. */
 typedef enum { OF_OTHERS, OWN, BESIDE } backbone_kind;
 
 static const struct {

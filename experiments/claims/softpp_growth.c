@@ -155,7 +155,8 @@ static bool family_certified(const line_family *family)
 }
 
 /* |A^-1|_2 = 1/(1 - a) and |D^-1/2 A^-1 D^-1/2|_2 = 1/(1 - a^2) for A = [1 a; a 1], a =
- * exp(-spacing^2/2): what stands where there is no certificate, and is held against it. */
+ * exp(-spacing^2/2): the value where there is no certificate; where there is one, they are
+ * compared. */
 static double close_norm(bool normalised, double spacing)
 {
     double rest = -expm1(-spacing * spacing / 2);

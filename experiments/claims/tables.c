@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* N06 - N10 and N13 - N15: what the papers' tables say about costs, held against each other and
+/* N06 - N10 and N13 - N15: what the papers' tables say about costs, compared with each other and
  * against counts. Printed numbers are quotations. */
 #include <inttypes.h>
 #include <math.h>

@@ -207,7 +207,7 @@ static double bytes_at(const table *points, const table *fits, int64_t fit, int6
     return *held = NAN;
 }
 
-/* The exponent if all that is held at the fewest tokens, beside inputs and outputs, stayed as it
+/* The exponent if all that is held at the fewest tokens, besides inputs and outputs, stayed as it
  * is: with memory that is linear in n no constant part can make it smaller. */
 static double least_exponent(const table *points, const table *fits, int64_t fit)
 {

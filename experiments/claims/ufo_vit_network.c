@@ -225,7 +225,7 @@ static int judge_u15(const claim_run *run, verdict *v)
 
 /* ---- U16 ---- */
 
-/* Numbers that a block holds at once for an image, whichever is more: tokens, Q, K, V, what stands
+/* Numbers that a block holds at once for an image, whichever is more: tokens, Q, K, V, what is
  * between Q and V, and the output; or tokens and the MLP's inner layer. */
 static double block_numbers(double tokens, double dim, double width, double between)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* U17 - U21: UFO-ViT's simulation, Eq. 10 - 16, beside U10. */
+/* U17 - U21: UFO-ViT's simulation, Eq. 10 - 16; U10 is in ufo_vit.c. */
 #include <math.h>
 #include <stdio.h>
 

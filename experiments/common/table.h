@@ -39,8 +39,8 @@ void table_real_if(table *t, bool known, double value); /* missing if not known 
  *   #define ROW(X) X(TYPE, name, unit, description, value) ...
  *
  * makes the columns, {ROW(LIST_COLUMN)}, and what adds a row to the table `to`, ROW(LIST_PUT).
- * TYPE: TEXT, INTEGER, REAL, BOOLEAN; or INTEGER_IF, REAL_IF, whose value is "known, value"; the
- * second is not looked at where the first is false. Where rows are read again, {ROW(LIST_MEMBER)}
+ * TYPE: TEXT, INTEGER, REAL, BOOLEAN; or TEXT_IF, ..., whose value is "known, value"; the second is
+ * not evaluated where the first is false. Where rows are read again, {ROW(LIST_MEMBER)}
  * is a struct, and ROW(LIST_GET) reads row `at` of `from` into its `r`. */
 #define LIST_COLUMN(type, name, unit, description, ...) {#name, LIST_##type, unit, description},
 #define LIST_PUT(type, name, unit, description, ...)    LIST_PUT_##type(to, __VA_ARGS__);
@@ -49,19 +49,24 @@ void table_real_if(table *t, bool known, double value); /* missing if not known 
 #define LIST_GET(type, name, ...) r.name = LIST_GET_##type(from, at, table_column(from, #name));
 
 #define LIST_TEXT        COLUMN_TEXT
+#define LIST_TEXT_IF     COLUMN_TEXT
 #define LIST_INTEGER     COLUMN_INTEGER
 #define LIST_INTEGER_IF  COLUMN_INTEGER
 #define LIST_REAL        COLUMN_REAL
 #define LIST_REAL_IF     COLUMN_REAL
 #define LIST_BOOLEAN     COLUMN_BOOLEAN
+#define LIST_BOOLEAN_IF  COLUMN_BOOLEAN
 #define LIST_PUT_TEXT    table_text
 #define LIST_PUT_INTEGER table_integer
 #define LIST_PUT_REAL    table_real
 #define LIST_PUT_BOOLEAN table_boolean
 
+#define LIST_PUT_TEXT_IF(to, known, value) ((known) ? table_text(to, value) : table_missing(to))
 #define LIST_PUT_INTEGER_IF(to, known, value)                                                      \
     ((known) ? table_integer(to, value) : table_missing(to))
 #define LIST_PUT_REAL_IF(to, known, value) ((known) ? table_real(to, value) : table_missing(to))
+#define LIST_PUT_BOOLEAN_IF(to, known, value)                                                      \
+    ((known) ? table_boolean(to, value) : table_missing(to))
 
 #define LIST_C_TEXT      const char *
 #define LIST_C_INTEGER   int64_t

@@ -4,11 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <linear_algebra.h>
-#include <ruler.h>
-
 #include "common/report.h"
 #include "common/staging.h"
+#include "spectral/matrices.h"
 
 bottleneck bottleneck_create(atn_dtype dtype, int64_t m)
 {
@@ -52,66 +50,52 @@ static void widen(atn_dtype dtype, int64_t count, const void *from, double *to)
 
 static int find_spectrum(bottleneck *b)
 {
-    double disagreement;
     widen(b->dtype, b->m * b->m, b->a, b->exact);
     b->finite = true;
     for (int64_t i = 0; i < b->m * b->m; i++)
         b->finite &= isfinite(b->exact[i]) != 0;
-    atn_status status = ref_eigenvalues(b->m, b->exact, b->lambda, NULL, &disagreement);
-    if (!b->finite)
-        for (int64_t i = 0; i < b->m; i++)
-            b->lambda[i] = NAN;
-    else if (status < 0) {
-        report_error("reference eigenvalues: %s", atn_status_message(status));
-        return EXIT_ENVIRONMENT;
-    } else if (ref_judge(REF_SPECTRUM, disagreement) == REF_FAIL) {
-        report_error("reference eigenvalues: dsyevd and dsyevr differ by %g m u |A|, expected "
-                     "below %g",
-                     disagreement, ref_threshold_get(REF_SPECTRUM)->fail);
-        return EXIT_CHECK;
-    }
+    if (b->finite)
+        return checked_eigenvalues(b->m, b->exact, b->lambda, NULL);
+    for (int64_t i = 0; i < b->m; i++)
+        b->lambda[i] = NAN;
     return EXIT_PASS;
 }
 
 /* A = K(L, L) and, where wanted, P = K(L, Q). */
-static atn_status compare(bottleneck *b, const bottleneck_plan *plan, atn_context *context,
-                          const atn_tensor *q, const atn_tensor *l, double *cross)
+static int compare(bottleneck *b, atn_distance distance, double scale, atn_context *context,
+                   const atn_tensor *q, const atn_tensor *l, double *cross)
 {
-    double scale = sampling_kernel_scale(plan->sampling, plan->scale);
-    int64_t size = plan->tokens * b->m;
+    int64_t n = q->rows;
     atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
-    atn_status status = staged_gaussian_self(context, plan->distance, scale, l, &a);
+    atn_status status = staged_gaussian_self(context, distance, scale, l, &a);
     if (status < 0 || !cross)
-        return status;
-    void *narrow = must_allocate((size_t)size, atn_dtype_size(b->dtype));
-    atn_tensor k = atn_tensor_dense(narrow, b->dtype, 1, 1, b->m, plan->tokens);
-    status = staged_gaussian_cross(context, plan->distance, scale, l, q, &k);
-    widen(b->dtype, size, narrow, cross);
+        return check_status(context, status, "bottleneck matrix");
+    void *narrow = must_allocate((size_t)(n * b->m), atn_dtype_size(b->dtype));
+    atn_tensor k = atn_tensor_dense(narrow, b->dtype, 1, 1, b->m, n);
+    status = staged_gaussian_cross(context, distance, scale, l, q, &k);
+    widen(b->dtype, n * b->m, narrow, cross);
     free(narrow);
-    return status;
+    return check_status(context, status, "cross kernel");
 }
 
-int bottleneck_from_tokens(bottleneck *b, const case_draw *draw, atn_context *context,
-                           const double *tokens, double *cross)
+int bottleneck_from_tokens(bottleneck *b, const landmark_sweep *sweep, const landmark_point *point,
+                           atn_context *context, const double *tokens, double *cross)
 {
-    const bottleneck_plan *plan = &draw->c->plan;
+    int64_t n = grid_tokens(&point->grid), dim = input_dim(point->in);
+    double scale = landmark_point_scale(sweep->s, point);
     size_t size = atn_dtype_size(b->dtype);
-    void *rounded = must_allocate((size_t)plan->tokens * (size_t)plan->dim, size);
-    void *landmarks = must_allocate((size_t)b->m * (size_t)plan->dim, size);
-    narrow(b->dtype, plan->tokens * plan->dim, tokens, rounded);
-    atn_tensor q = atn_tensor_dense(rounded, b->dtype, 1, 1, plan->tokens, plan->dim);
-    atn_tensor l = atn_tensor_dense(landmarks, b->dtype, 1, 1, b->m, plan->dim);
-    atn_status status =
-        sampling_take(plan->sampling, context, &plan->windows, draw->seed, draw->sample, &q, &l);
-    if (status >= 0)
-        status = compare(b, plan, context, &q, &l, cross);
+    void *rounded = must_allocate((size_t)n * (size_t)dim, size);
+    void *landmarks = must_allocate((size_t)b->m * (size_t)dim, size);
+    narrow(b->dtype, n * dim, tokens, rounded);
+    atn_tensor q = atn_tensor_dense(rounded, b->dtype, 1, 1, n, dim);
+    atn_tensor l = atn_tensor_dense(landmarks, b->dtype, 1, 1, b->m, dim);
+    int code = landmark_point_sample(point, context, &q, &l);
+    if (code == EXIT_PASS)
+        code = compare(b, sweep->s->distance, sampling_kernel_scale(point->sampling, scale),
+                       context, &q, &l, cross);
     free(landmarks);
     free(rounded);
-    if (status < 0) {
-        report_error("bottleneck matrix: %s", atn_last_error(context));
-        return EXIT_ENVIRONMENT;
-    }
-    return find_spectrum(b);
+    return code == EXIT_PASS ? find_spectrum(b) : code;
 }
 
 int bottleneck_from_matrix(bottleneck *b, const double *matrix)

@@ -3,7 +3,7 @@
 #ifndef EXPERIMENTS_CONVERGENCE_BOTTLENECK_H
 #define EXPERIMENTS_CONVERGENCE_BOTTLENECK_H
 
-#include "convergence/cases.h"
+#include "common/landmarks.h"
 
 typedef struct {
     atn_dtype dtype;
@@ -19,11 +19,11 @@ void bottleneck_free(bottleneck *b);
 
 /* These fill in a, exact and lambda, and return an exit code: EXIT_CHECK if the two routes to the
  * eigenvalues disagree, EXIT_ENVIRONMENT if the library or the reference fails; both after a
- * message. From the tokens of a draw (n x d): rounded to the dtype, in which landmarks and A are
+ * message. From the tokens of a point (n x d): rounded to the dtype, in which landmarks and A are
  * then computed; cross (m x n, f64, or null) receives P = K(L, Q), which the dtype computed. From a
  * symmetric matrix: rounded to the dtype. */
-int bottleneck_from_tokens(bottleneck *b, const case_draw *draw, atn_context *context,
-                           const double *tokens, double *cross);
+int bottleneck_from_tokens(bottleneck *b, const landmark_sweep *sweep, const landmark_point *point,
+                           atn_context *context, const double *tokens, double *cross);
 int bottleneck_from_matrix(bottleneck *b, const double *matrix);
 
 /* X by a method, into b->x. trace may be null. Returns an exit code. */

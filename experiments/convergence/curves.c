@@ -65,53 +65,70 @@ enum {
 };
 enum { RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns };
 
-static const column curve_columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
-    {"n", COLUMN_INTEGER, "", "tokens"},
-    {"m", COLUMN_INTEGER, "", "landmarks"},
-    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
-    {"variant", COLUMN_TEXT, "",
-     "which inverse; each is applied to one matrix at a time, so nr-softpp's start is each "
-     "matrix's own, where the published code takes one for its batch"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the inverse"},
-    {"device", COLUMN_TEXT, "", "what ran it"},
-    {"iteration", COLUMN_INTEGER, "",
-     "k of the iterate X_k; 0 for exact methods; a guarded iteration that stopped repeats its X"},
-    {"samples", COLUMN_INTEGER, "",
-     "matrices A in this row; 0, in one row, if the variant found a start for none"},
-    {"residual_mean", COLUMN_REAL, "", "mean of |A X_k A - A|_2 / |A|_2"},
-    {"residual_min", COLUMN_REAL, "", "its minimum over the samples"},
-    {"residual_max", COLUMN_REAL, "", "its maximum over the samples"},
-    {"inverse_error_mean", COLUMN_REAL, "",
-     "mean of |X_k - A+|_2 / |A+|_2, A+ the f64 pseudo-inverse with |lambda| <= m u |A|_2 dropped"},
-    {"inverse_error_max", COLUMN_REAL, "", "its maximum"},
-    {"range_residual_mean", COLUMN_REAL, "",
-     "mean of |Pi - A X_k|_2, Pi the projector on the eigenvectors that A+ keeps"},
-    {"range_residual_max", COLUMN_REAL, "", "its maximum"},
-    {"attention_error_mean", COLUMN_REAL, "",
-     "mean of |P^T (X_k - A+) P|_2 / |P^T A+ P|_2, P = K(L, Q): what the error of X_k does to the "
-     "attention matrix"},
-    {"attention_error_max", COLUMN_REAL, "", "its maximum"},
-    {"predicted_residual_mean", COLUMN_REAL, "",
-     "mean of the residual that exact arithmetic gives on the eigenvalues of the same A; missing "
-     "for exact methods and the polynomial iterations"},
-    {"condition_median", COLUMN_REAL, "",
-     "median of the condition number of A in the dtype; only an order of magnitude above 1 / (m u)"},
-    {"rounding_ratio_max", COLUMN_REAL, "",
-     "maximum of |residual - predicted| / an estimate, no proved bound, of what rounding does to it "
-     "(experiments/convergence/curves.md); up to about 1 rounding explains the difference; nan "
-     "where an iterate overflowed"},
-    {"samples_without_start", COLUMN_INTEGER, "", "matrices for which the variant found no start"},
-    {"samples_converged", COLUMN_INTEGER, "",
-     "matrices for which the method reports success; for iterations that the last iterate has "
-     "|B X B - B|_F <= sqrt(u) |B|_F, B what is inverted"},
-    {"samples_on_range", COLUMN_INTEGER, "", "matrices of the row with |Pi - A X_k|_2 <= 1e-3"},
-    {"samples_below_floor", COLUMN_INTEGER, "",
-     "matrices whose A+ has no floating-point reference: two routes keep different numbers of "
-     "eigenvalues, because one lies at the cut; inverse_error, range_residual and attention_error "
-     "of these, which are in the means and maxima, hold for one choice of A+"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
+    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0 for a file's own tokens", p->stage)               \
+    X(INTEGER, n, "", "tokens", grid_tokens(&p->grid))                                             \
+    X(INTEGER, m, "", "landmarks", p->m)                                                           \
+    X(TEXT, sampling, "", "how landmarks come from tokens (attnum list samplings)",                \
+      sampling_name(p->sampling))                                                                  \
+    X(TEXT, variant, "",                                                                           \
+      "which inverse; each is applied to one matrix at a time, so nr-softpp's start is each "      \
+      "matrix's own, where the published code takes one for its batch",                            \
+      atn_inverse_name(key->method))                                                               \
+    X(TEXT, dtype, "", "arithmetic of A and of the inverse", atn_dtype_name(key->dtype))           \
+    X(TEXT, device, "", "what ran it", w->s->device == ATN_CUDA ? "cuda" : "cpu")                  \
+    X(INTEGER, iteration, "",                                                                      \
+      "k of the iterate X_k; 0 for exact methods; a guarded iteration that stopped repeats its "   \
+      "X",                                                                                         \
+      k)                                                                                           \
+    X(INTEGER, samples, "",                                                                        \
+      "matrices A in this row; 0, in one row, if the variant found a start for none", at->samples) \
+    X(REAL_IF, residual_mean, "", "mean of |A X_k A - A|_2 / |A|_2", known,                        \
+      s[RESIDUAL].sum / samples)                                                                   \
+    X(REAL_IF, residual_min, "", "its minimum over the samples", known, s[RESIDUAL].least)         \
+    X(REAL_IF, residual_max, "", "its maximum over the samples", known, s[RESIDUAL].most)          \
+    X(REAL_IF, inverse_error_mean, "",                                                             \
+      "mean of |X_k - A+|_2 / |A+|_2, A+ the f64 pseudo-inverse with |lambda| <= m u |A|_2 "       \
+      "dropped",                                                                                   \
+      known, s[INVERSE_ERROR].sum / samples)                                                       \
+    X(REAL_IF, inverse_error_max, "", "its maximum", known, s[INVERSE_ERROR].most)                 \
+    X(REAL_IF, range_residual_mean, "",                                                            \
+      "mean of |Pi - A X_k|_2, Pi the projector on the eigenvectors that A+ keeps", known,         \
+      s[RANGE_RESIDUAL].sum / samples)                                                             \
+    X(REAL_IF, range_residual_max, "", "its maximum", known, s[RANGE_RESIDUAL].most)               \
+    X(REAL_IF, attention_error_mean, "",                                                           \
+      "mean of |P^T (X_k - A+) P|_2 / |P^T A+ P|_2, P = K(L, Q): what the error of X_k does to "   \
+      "the attention matrix",                                                                      \
+      known, s[ATTENTION_ERROR].sum / samples)                                                     \
+    X(REAL_IF, attention_error_max, "", "its maximum", known, s[ATTENTION_ERROR].most)             \
+    X(REAL_IF, predicted_residual_mean, "",                                                        \
+      "mean of the residual that exact arithmetic gives on the eigenvalues of the same A; "        \
+      "missing for exact methods and the polynomial iterations",                                   \
+      predicted, s[PREDICTED].sum / samples)                                                       \
+    X(REAL, condition_median, "",                                                                  \
+      "median of the condition number of A in the dtype; only an order of magnitude above 1 / "    \
+      "(m u)",                                                                                     \
+      condition)                                                                                   \
+    X(REAL_IF, rounding_ratio_max, "",                                                             \
+      "maximum of |residual - predicted| / an estimate, no proved bound, of what rounding does "   \
+      "to it (experiments/convergence/curves.md); up to about 1 rounding explains the "            \
+      "difference; nan where an iterate overflowed",                                               \
+      predicted, s[ROUNDING_RATIO].most)                                                           \
+    X(INTEGER, samples_without_start, "", "matrices for which the variant found no start",         \
+      c->without_start)                                                                            \
+    X(INTEGER, samples_converged, "",                                                              \
+      "matrices for which the method reports success; for iterations that the last iterate has "   \
+      "|B X B - B|_F <= sqrt(u) |B|_F, B what is inverted",                                        \
+      c->converged)                                                                                \
+    X(INTEGER, samples_on_range, "", "matrices of the row with |Pi - A X_k|_2 <= 1e-3",            \
+      at->on_range)                                                                                \
+    X(INTEGER, samples_below_floor, "",                                                            \
+      "matrices whose A+ has no floating-point reference: two routes keep different numbers of "   \
+      "eigenvalues, because one lies at the cut; inverse_error, range_residual and "               \
+      "attention_error of these, which are in the means and maxima, hold for one choice of A+",    \
+      c->below_floor)
+static const column curve_columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"curves", "Convergence of the inverse of the bottleneck matrix, iteration by iteration",
@@ -120,13 +137,13 @@ static const output_spec outputs[] = {
 
 /* ---- What there is to do ---- */
 
-static const default_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
-static const default_input usual_inputs[] = {{"photos", 100}, {"smooth", 50}, {"iid", 50}, {0}};
-static const default_input full_inputs[] = {
+static const usual_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
+static const usual_input usual_inputs[] = {{"photos", 100}, {"smooth", 50}, {"iid", 50}, {0}};
+static const usual_input full_inputs[] = {
     {"photos", 300},   {"smooth", 300},  {"noisy", 300},    {"iid", 300},        {"iid:0.3", 300},
     {"clusters", 300}, {"constant", 10}, {"circulant", 10}, {"duplicates", 300}, {0}};
 static const int64_t all_stages[] = {1, 2, 3, 0};
-static const case_defaults defaults[EFFORT_COUNT] = {
+static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, all_stages, true},
     [EFFORT_DEFAULT] = {usual_inputs, all_stages, true},
     [EFFORT_FULL] = {full_inputs, all_stages, true},
@@ -137,30 +154,33 @@ static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_I
                                                      ATN_INVERSE_NR_SOFTPP};
 
 typedef struct {
-    case_list cases; /* first: see case_sweep_input */
+    landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
     int method_count;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
     int iterations;
 } curves_sweep;
 
-/* One (case, variant, dtype). */
+/* One (series, variant, dtype), and the first point of the series. */
 typedef struct {
-    const input_case *c;
+    const landmark_point *p;
     atn_inverse_method method;
     atn_dtype dtype;
 } curve_key;
 
 static int curve_count(const curves_sweep *w)
 {
-    return w->cases.count * w->method_count * w->s->dtype_count;
+    return w->draws.series * w->method_count * w->s->dtype_count;
 }
 
 static curve_key key_of(const curves_sweep *w, int64_t curve)
 {
     int dtypes = w->s->dtype_count;
-    return (curve_key){&w->cases.items[curve / dtypes / w->method_count],
-                       w->methods[curve / dtypes % w->method_count], w->s->dtypes[curve % dtypes]};
+    const landmark_point *p = w->draws.points;
+    while (p->series < curve / dtypes / w->method_count)
+        p++;
+    return (curve_key){p, w->methods[curve / dtypes % w->method_count],
+                       w->s->dtypes[curve % dtypes]};
 }
 
 static bool is_newton(atn_inverse_method method)
@@ -193,8 +213,8 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     w->s = s;
     w->iterations = s->iterations >= 0 ? (int)s->iterations : DEFAULT_ITERATIONS;
     choose_methods(w);
-    int code = case_list_open(s, &defaults[s->effort], &w->cases);
-    *points = w->cases.points;
+    int code = landmark_sweep_open_stages(&w->draws, s, &defaults[s->effort]);
+    *points = w->draws.count;
     return code;
 }
 
@@ -247,16 +267,16 @@ static void reference_free(reference *r)
     bottleneck_free(&r->a);
 }
 
-static int reference_fill(reference *r, const case_draw *draw, atn_context *context,
-                          const double *tokens)
+static int reference_fill(reference *r, const curves_sweep *w, const landmark_point *p,
+                          atn_context *context, const double *tokens)
 {
-    int64_t n = draw->c->plan.tokens;
-    double *p = must_allocate((size_t)r->a.m, (size_t)n * sizeof *p);
-    int code = bottleneck_from_tokens(&r->a, draw, context, tokens, p);
+    int64_t n = grid_tokens(&p->grid);
+    double *cross = must_allocate((size_t)r->a.m, (size_t)n * sizeof *cross);
+    int code = bottleneck_from_tokens(&r->a, &w->draws, p, context, tokens, cross);
     double rcond = (double)r->a.m * atn_dtype_roundoff(r->a.dtype);
     if (code == EXIT_PASS || code == EXIT_CHECK)
-        code = exit_worst(code, attention_error_set(&r->attention, n, r->a.exact, rcond, p));
-    free(p);
+        code = exit_worst(code, attention_error_set(&r->attention, n, r->a.exact, rcond, cross));
+    free(cross);
     if (code != EXIT_PASS && code != EXIT_CHECK)
         return code;
     atn_status status =
@@ -377,15 +397,14 @@ static int run_variant(const curves_sweep *w, int64_t curve, reference *r, atn_c
 }
 
 /* Runs all variants on the A that one dtype computes from the tokens. */
-static int run_dtype(const curves_sweep *w, const case_draw *draw, int dtype, const double *tokens,
-                     atn_context *context, table *raw)
+static int run_dtype(const curves_sweep *w, const landmark_point *p, int dtype,
+                     const double *tokens, atn_context *context, table *raw)
 {
-    const input_case *c = draw->c;
-    reference r = reference_create(w->s->dtypes[dtype], c->plan.landmarks, w->iterations + 1);
-    int checked = reference_fill(&r, draw, context, tokens);
+    reference r = reference_create(w->s->dtypes[dtype], p->m, w->iterations + 1);
+    int checked = reference_fill(&r, w, p, context, tokens);
     int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
     for (int v = 0; v < w->method_count && code == EXIT_PASS; v++) {
-        int64_t curve = ((c - w->cases.items) * w->method_count + v) * w->s->dtype_count + dtype;
+        int64_t curve = ((int64_t)p->series * w->method_count + v) * w->s->dtype_count + dtype;
         code = run_variant(w, curve, &r, context, raw);
     }
     reference_free(&r);
@@ -395,11 +414,11 @@ static int run_dtype(const curves_sweep *w, const case_draw *draw, int dtype, co
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
     const curves_sweep *w = state;
-    case_draw draw = case_list_draw(&w->cases, point);
+    const landmark_point *p = &w->draws.points[point];
     double *tokens;
-    int code = case_draw_tokens(&draw, &tokens);
+    int code = landmark_sweep_tokens(&w->draws, p, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
-        code = exit_worst(code, run_dtype(w, &draw, i, tokens, context, raw));
+        code = exit_worst(code, run_dtype(w, p, i, tokens, context, raw));
     free(tokens);
     return code;
 }
@@ -443,10 +462,11 @@ static curve *curves_create(const curves_sweep *w)
 {
     curve *curves = must_allocate((size_t)curve_count(w), sizeof *curves);
     for (int i = 0; i < curve_count(w); i++) {
-        const input_case *c = key_of(w, i).c;
+        const landmark_point *end = w->draws.points + w->draws.count, *p = key_of(w, i).p, *q = p;
+        while (q < end && q->series == p->series)
+            q++;
         curves[i].points = must_allocate((size_t)w->iterations + 1, sizeof *curves[i].points);
-        curves[i].conditions =
-            must_allocate((size_t)(c->samples * c->seeds), sizeof *curves[i].conditions);
+        curves[i].conditions = must_allocate((size_t)(q - p), sizeof *curves[i].conditions);
     }
     return curves;
 }
@@ -480,40 +500,15 @@ static void add_to_curve(curve *c, const table *raw, int64_t row)
     p->samples++;
 }
 
-static void add_curve_row(table *t, const curves_sweep *w, const curve_key *key, const curve *c,
+static void add_curve_row(table *to, const curves_sweep *w, const curve_key *key, const curve *c,
                           int k, double condition)
 {
-    const curve_point *p = &c->points[k];
-    const summary *s = p->measures;
-    const bottleneck_plan *plan = &key->c->plan;
-    bool known = p->samples > 0, predicted = known && is_newton(key->method);
-    double samples = (double)p->samples;
-    table_text(t, input_name(key->c->in));
-    table_integer(t, plan->stage);
-    table_integer(t, plan->tokens);
-    table_integer(t, plan->landmarks);
-    table_text(t, sampling_name(plan->sampling));
-    table_text(t, atn_inverse_name(key->method));
-    table_text(t, atn_dtype_name(key->dtype));
-    table_text(t, w->s->device == ATN_CUDA ? "cuda" : "cpu");
-    table_integer(t, k);
-    table_integer(t, p->samples);
-    table_real_if(t, known, s[RESIDUAL].sum / samples);
-    table_real_if(t, known, s[RESIDUAL].least);
-    table_real_if(t, known, s[RESIDUAL].most);
-    table_real_if(t, known, s[INVERSE_ERROR].sum / samples);
-    table_real_if(t, known, s[INVERSE_ERROR].most);
-    table_real_if(t, known, s[RANGE_RESIDUAL].sum / samples);
-    table_real_if(t, known, s[RANGE_RESIDUAL].most);
-    table_real_if(t, known, s[ATTENTION_ERROR].sum / samples);
-    table_real_if(t, known, s[ATTENTION_ERROR].most);
-    table_real_if(t, predicted, s[PREDICTED].sum / samples);
-    table_real(t, condition);
-    table_real_if(t, predicted, s[ROUNDING_RATIO].most);
-    table_integer(t, c->without_start);
-    table_integer(t, c->converged);
-    table_integer(t, p->on_range);
-    table_integer(t, c->below_floor);
+    const landmark_point *p = key->p;
+    const curve_point *at = &c->points[k];
+    const summary *s = at->measures;
+    bool known = at->samples > 0, predicted = known && is_newton(key->method);
+    double samples = (double)at->samples;
+    ROW(LIST_PUT)
 }
 
 static void fill_table(table *t, const curves_sweep *w, curve *curves)
@@ -543,9 +538,9 @@ static void print_curve(table *t, const curves_sweep *w, const curve_key *key, c
     char share[64];
     snprintf(share, sizeof share, "%" PRId64 "/%" PRId64 "%s", c->converged, c->samples,
              known ? "" : " (no start found)");
-    table_text(t, input_name(key->c->in));
-    table_integer(t, key->c->plan.stage);
-    table_text(t, sampling_name(key->c->plan.sampling));
+    table_text(t, input_name(key->p->in));
+    table_integer(t, key->p->stage);
+    table_text(t, sampling_name(key->p->sampling));
     table_text(t, atn_inverse_name(key->method));
     table_text(t, atn_dtype_name(key->dtype));
     for (int i = 0; i < SHOWN; i++) /* an exact method has one X */
@@ -618,11 +613,11 @@ const experiment convergence_curves = {
     .raw_columns = raw_columns,
     .raw_column_count = RAW_COLUMNS,
     .prepare = prepare,
-    .describe = case_sweep_describe,
-    .replay = case_sweep_replay,
-    .weight = case_sweep_weight,
-    .input = case_sweep_input,
+    .describe = landmark_sweep_describe,
+    .replay = landmark_sweep_replay,
+    .weight = landmark_sweep_weight,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = case_sweep_release,
+    .release = landmark_sweep_release,
 };

@@ -22,28 +22,35 @@ enum { DEFAULT_ITERATIONS = 20, LINES_SHOWN = 60 };
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"m", COLUMN_INTEGER, "", "landmarks"},
-    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
-    {"variant", COLUMN_TEXT, "",
-     "the start alpha and the ridge; each matrix has its own alpha, which is a constant here"},
-    {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k"},
-    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda| of A in the dtype"},
-    {"eq12_error", COLUMN_REAL, "",
-     "|-X_k G X_k - dX_k(G)|_F / |dX_k(G)|_F: Eq. 12 with the library's X_k against the derivative "
-     "of X_k itself, for one random symmetric G with N(0, 1) entries; dX_k by the reference in long "
-     "double from A as it is in the dtype. nan where an iterate overflowed"},
-    {"through_steps_error", COLUMN_REAL, "",
-     "the same for the library's derivative through the k steps: its rounding error"},
-    {"eq12_cosine", COLUMN_REAL, "",
-     "<-X_k G X_k, dX_k(G)>_F over both norms: 1 where the directions agree, negative where Eq. 12 "
-     "points the wrong way"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of A, the iteration and the two gradients"},
-    {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
-    {"seed", COLUMN_INTEGER, "", "the seed"},
-    {"sample", COLUMN_INTEGER, "", "the sample"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
+    X(INTEGER, m, "", "landmarks", x->a.m)                                                         \
+    X(TEXT, sampling, "", "how landmarks come from tokens (attnum list samplings)",                \
+      sampling_name(p->sampling))                                                                  \
+    X(TEXT, variant, "",                                                                           \
+      "the start alpha and the ridge; each matrix has its own alpha, which is a constant here",    \
+      atn_inverse_name(method))                                                                    \
+    X(INTEGER, iteration, "", "k of the iterate X_k", k)                                           \
+    X(REAL, condition, "", "max |lambda| / min |lambda| of A in the dtype",                        \
+      bottleneck_largest(&x->a) / bottleneck_smallest(&x->a, false))                               \
+    X(REAL, eq12_error, "",                                                                        \
+      "|-X_k G X_k - dX_k(G)|_F / |dX_k(G)|_F: Eq. 12 with the library's X_k against the "         \
+      "derivative of X_k itself, for one random symmetric G with N(0, 1) entries; dX_k by the "    \
+      "reference in long double from A as it is in the dtype. nan where an iterate overflowed",    \
+      eq12.error)                                                                                  \
+    X(REAL, through_steps_error, "",                                                               \
+      "the same for the library's derivative through the k steps: its rounding error",             \
+      steps.error)                                                                                 \
+    X(REAL, eq12_cosine, "",                                                                       \
+      "<-X_k G X_k, dX_k(G)>_F over both norms: 1 where the directions agree, negative where "     \
+      "Eq. 12 points the wrong way",                                                               \
+      eq12.cosine)                                                                                 \
+    X(TEXT, dtype, "", "arithmetic of A, the iteration and the two gradients",                     \
+      atn_dtype_name(x->a.dtype))                                                                  \
+    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0 for a file's own tokens", p->stage)               \
+    X(INTEGER, seed, "", "the seed", (int64_t)p->seed)                                             \
+    X(INTEGER, sample, "", "the sample", p->sample)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"gradient", "Eq. 12 and the derivative through the steps against the exact derivative of X_k",
@@ -52,14 +59,14 @@ static const output_spec outputs[] = {
 
 /* ---- What there is to do ---- */
 
-static const default_input quick_inputs[] = {{"photos", 1}, {"smooth", 1}, {"iid", 1}, {0}};
-static const default_input usual_inputs[] = {
+static const usual_input quick_inputs[] = {{"photos", 1}, {"smooth", 1}, {"iid", 1}, {0}};
+static const usual_input usual_inputs[] = {
     {"photos", 5}, {"smooth", 5}, {"clusters", 5}, {"iid", 5}, {0}};
-static const default_input full_inputs[] = {
+static const usual_input full_inputs[] = {
     {"photos", 20}, {"smooth", 20},  {"clusters", 20},   {"iid", 20},
     {"noisy", 20},  {"iid:0.3", 20}, {"duplicates", 20}, {0}};
 static const int64_t first_stage[] = {1, 0}, all_stages[] = {1, 2, 3, 0};
-static const case_defaults defaults[EFFORT_COUNT] = {
+static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, first_stage},
     [EFFORT_DEFAULT] = {usual_inputs, first_stage},
     [EFFORT_FULL] = {full_inputs, all_stages},
@@ -69,7 +76,7 @@ static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_I
                                                      ATN_INVERSE_NR_SOFTPP};
 
 typedef struct {
-    case_list cases; /* first: see case_sweep_input */
+    landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
     int method_count, iterations;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
@@ -101,8 +108,8 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     *state = w;
     w->s = s;
     w->iterations = s->iterations >= 0 ? (int)s->iterations : DEFAULT_ITERATIONS;
-    int code = case_list_open(s, &defaults[s->effort], &w->cases);
-    *points = w->cases.points;
+    int code = landmark_sweep_open_stages(&w->draws, s, &defaults[s->effort]);
+    *points = w->draws.count;
     return code == EXIT_PASS ? choose_methods(w) : code;
 }
 
@@ -136,10 +143,10 @@ static void matrix_free(gradient_matrix *x)
 }
 
 /* G as the dtype holds it. */
-static void draw_direction(gradient_matrix *x, const case_draw *draw)
+static void draw_direction(gradient_matrix *x, const landmark_point *p)
 {
     int64_t m = x->a.m;
-    random_stream *r = random_create(draw->seed, "gradient", (uint64_t)draw->sample);
+    random_stream *r = random_create(p->seed, "gradient", (uint64_t)p->sample);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++)
             x->g[i * m + j] = x->g[j * m + i] = (double)(float)random_normal(r);
@@ -215,7 +222,7 @@ static int find_start(const gradient_sweep *w, gradient_matrix *x, atn_context *
     return code;
 }
 
-static int put_row(table *t, gradient_matrix *x, atn_context *context, const case_draw *draw,
+static int put_row(table *to, gradient_matrix *x, atn_context *context, const landmark_point *p,
                    atn_inverse_method method, const atn_inverse_desc *start, int k)
 {
     atn_inverse_desc desc = *start;
@@ -226,35 +233,23 @@ static int put_row(table *t, gradient_matrix *x, atn_context *context, const cas
         code = measure(x, context, &desc, ATN_GRADIENT_STEPS, &steps);
     if (code != EXIT_PASS)
         return code;
-    table_text(t, input_name(draw->c->in));
-    table_integer(t, x->a.m);
-    table_text(t, sampling_name(draw->c->plan.sampling));
-    table_text(t, atn_inverse_name(method));
-    table_integer(t, k);
-    table_real(t, bottleneck_largest(&x->a) / bottleneck_smallest(&x->a, false));
-    table_real(t, eq12.error);
-    table_real(t, steps.error);
-    table_real(t, eq12.cosine);
-    table_text(t, atn_dtype_name(x->a.dtype));
-    table_integer(t, draw->c->plan.stage);
-    table_integer(t, (int64_t)draw->seed);
-    table_integer(t, draw->sample);
+    ROW(LIST_PUT)
     return EXIT_PASS;
 }
 
-static int run_dtype(const gradient_sweep *w, const case_draw *draw, atn_dtype dtype,
+static int run_dtype(const gradient_sweep *w, const landmark_point *p, atn_dtype dtype,
                      const double *tokens, atn_context *context, table *raw)
 {
-    gradient_matrix x = matrix_create(dtype, draw->c->plan.landmarks, w->iterations);
-    int checked = bottleneck_from_tokens(&x.a, draw, context, tokens, NULL);
+    gradient_matrix x = matrix_create(dtype, p->m, w->iterations);
+    int checked = bottleneck_from_tokens(&x.a, &w->draws, p, context, tokens, NULL);
     int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
-    draw_direction(&x, draw);
+    draw_direction(&x, p);
     for (int v = 0; v < w->method_count && code == EXIT_PASS; v++) {
         atn_inverse_desc desc;
         bool started;
         code = find_start(w, &x, context, w->methods[v], &desc, &started);
         for (int k = 1; k <= w->iterations && started && code == EXIT_PASS; k++)
-            code = put_row(raw, &x, context, draw, w->methods[v], &desc, k);
+            code = put_row(raw, &x, context, p, w->methods[v], &desc, k);
     }
     matrix_free(&x);
     return exit_worst(code, checked);
@@ -263,11 +258,11 @@ static int run_dtype(const gradient_sweep *w, const case_draw *draw, atn_dtype d
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
     const gradient_sweep *w = state;
-    case_draw draw = case_list_draw(&w->cases, point);
+    const landmark_point *p = &w->draws.points[point];
     double *tokens;
-    int code = case_draw_tokens(&draw, &tokens);
+    int code = landmark_sweep_tokens(&w->draws, p, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
-        code = exit_worst(code, run_dtype(w, &draw, w->s->dtypes[i], tokens, context, raw));
+        code = exit_worst(code, run_dtype(w, p, w->s->dtypes[i], tokens, context, raw));
     free(tokens);
     return code;
 }
@@ -328,11 +323,11 @@ const experiment convergence_gradient = {
     .output_count = 1,
     .plot = "convergence/gradient.gp",
     .prepare = prepare,
-    .describe = case_sweep_describe,
-    .replay = case_sweep_replay,
-    .weight = case_sweep_weight,
-    .input = case_sweep_input,
+    .describe = landmark_sweep_describe,
+    .replay = landmark_sweep_replay,
+    .weight = landmark_sweep_weight,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = case_sweep_release,
+    .release = landmark_sweep_release,
 };

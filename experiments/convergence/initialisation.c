@@ -20,43 +20,53 @@ enum { SHORT_RUN = 20, LONG_RUN = 60, SEARCH_CAP = 64, LINES_SHOWN = 200 };
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
-    {"matrix", COLUMN_TEXT, "", "a known matrix, NAME:PARAMETER, or an input"},
-    {"m", COLUMN_INTEGER, "", "its size"},
-    {"rule", COLUMN_TEXT, "",
-     "paper: 2/|A|_1^2; safe: 1.8/|A|_1^2; adaptive and adaptive-squared: paper's, halved until "
-     "|I - alpha A|_1 <= 1 or |I - alpha A^2|_1 <= 1, at most 64 times; soft: 1.8/|A|_1^2 on "
-     "A + 0.01 I; softpp: paper's, halved until |I - alpha A^2|_1 <= 1.01, at most 10 times, "
-     "for this matrix alone (the published code: for its batch at once); "
-     "optimal: 2/(lambda_min^2 + lambda_max^2) on the numerical range"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of the search and of the iteration"},
-    {"alpha", COLUMN_REAL, "", "the start X_0 = alpha B; missing if the search found none"},
-    {"lambda_max", COLUMN_REAL, "",
-     "largest eigenvalue of B, the matrix inverted: A, for soft A + 0.01 I"},
-    {"norm1", COLUMN_REAL, "", "|A|_1, the largest row sum"},
-    {"margin", COLUMN_REAL, "",
-     "1 - alpha lambda_max^2. In exact arithmetic the iteration converges iff this is above -1, "
-     "and a margin within a few u of -1 cannot be told from that boundary. In floating point, "
-     "rounding errors double in every step on the boundary and in the null space: as the steps go "
-     "on they may bring a boundary mode back, or make a start with a margin above -1 overflow"},
-    {"search_n", COLUMN_INTEGER, "",
-     "halvings until the test was met; missing for rules that do not search and where search_found "
-     "is false"},
-    {"search_found", COLUMN_BOOLEAN, "",
-     "whether the test was met before the cap, in the dtype; missing for rules that do not search"},
-    {"residual_t20", COLUMN_REAL, "",
-     "|A X A - A|_2 / |A|_2 after 20 steps; inf if the iteration overflowed"},
-    {"residual_t60", COLUMN_REAL, "", "the same after 60 steps"},
-    {"search_exact", COLUMN_BOOLEAN, "",
-     "whether any n meets the test in exact arithmetic (if so, n = 0 does); missing where the rule "
-     "is neither adaptive nor adaptive-squared"},
-    {"status_t20", COLUMN_TEXT, "",
-     "converged (|B X B - B|_F <= sqrt(u) |B|_F), not converged, overflowed or no start"},
-    {"status_t60", COLUMN_TEXT, "", "the same after 60 steps"},
-    {"stage", COLUMN_INTEGER, "", "inputs: the stage, 0 for files"},
-    {"seed", COLUMN_INTEGER, "", "inputs: the seed"},
-    {"sample", COLUMN_INTEGER, "", "inputs: the sample"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, matrix, "", "a known matrix, NAME:PARAMETER, or an input", name)                       \
+    X(INTEGER, m, "", "its size", b->m)                                                            \
+    X(TEXT, rule, "",                                                                              \
+      "paper: 2/|A|_1^2; safe: 1.8/|A|_1^2; adaptive and adaptive-squared: paper's, halved "       \
+      "until |I - alpha A|_1 <= 1 or |I - alpha A^2|_1 <= 1, at most 64 times; soft: "             \
+      "1.8/|A|_1^2 on A + 0.01 I; softpp: paper's, halved until |I - alpha A^2|_1 <= 1.01, at "    \
+      "most 10 times, for this matrix alone (the published code: for its batch at once); "         \
+      "optimal: 2/(lambda_min^2 + lambda_max^2) on the numerical range",                           \
+      rule->name)                                                                                  \
+    X(TEXT, dtype, "", "arithmetic of the search and of the iteration", atn_dtype_name(b->dtype))  \
+    X(REAL_IF, alpha, "", "the start X_0 = alpha B; missing if the search found none", started,    \
+      alpha)                                                                                       \
+    X(REAL, lambda_max, "",                                                                        \
+      "largest eigenvalue of B, the matrix inverted: A, for soft A + 0.01 I", largest)             \
+    X(REAL, norm1, "", "|A|_1, the largest row sum", ref_norm1(b->m, b->exact))                    \
+    X(REAL_IF, margin, "",                                                                         \
+      "1 - alpha lambda_max^2. In exact arithmetic the iteration converges iff this is above "     \
+      "-1, and a margin within a few u of -1 cannot be told from that boundary. In floating "      \
+      "point, rounding errors double in every step on the boundary and in the null space: as "     \
+      "the steps go on they may bring a boundary mode back, or make a start with a margin "        \
+      "above -1 overflow",                                                                         \
+      started, 1 - alpha * largest * largest)                                                      \
+    X(INTEGER_IF, search_n, "",                                                                    \
+      "halvings until the test was met; missing for rules that do not search and where "           \
+      "search_found is false",                                                                     \
+      searches &&found, o.info.halvings)                                                           \
+    X(BOOLEAN_IF, search_found, "",                                                                \
+      "whether the test was met before the cap, in the dtype; missing for rules that do not "      \
+      "search",                                                                                    \
+      searches, found)                                                                             \
+    X(REAL_IF, residual_t20, "",                                                                   \
+      "|A X A - A|_2 / |A|_2 after 20 steps; inf if the iteration overflowed", started,            \
+      o.residual_short)                                                                            \
+    X(REAL_IF, residual_t60, "", "the same after 60 steps", started, o.residual_long)              \
+    X(BOOLEAN_IF, search_exact, "",                                                                \
+      "whether any n meets the test in exact arithmetic (if so, n = 0 does); missing where the "   \
+      "rule is neither adaptive nor adaptive-squared",                                             \
+      rule->search != ATN_SEARCH_NONE, search_exists(b, rule->search))                             \
+    X(TEXT, status_t20, "",                                                                        \
+      "converged (|B X B - B|_F <= sqrt(u) |B|_F), not converged, overflowed or no start",         \
+      o.status_short)                                                                              \
+    X(TEXT, status_t60, "", "the same after 60 steps", o.status_long)                              \
+    X(INTEGER_IF, stage, "", "inputs: the stage, 0 for files", p, p->stage)                        \
+    X(INTEGER_IF, seed, "", "inputs: the seed", p, (int64_t)p->seed)                               \
+    X(INTEGER_IF, sample, "", "inputs: the sample", p, p->sample)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"initialisation", "What each start of the Newton-Raphson inverse leads to", columns,
@@ -144,12 +154,12 @@ static const struct {
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
-static const default_input few_inputs[] = {{"smooth", 1}, {"photos", 1}, {0}};
-static const default_input many_inputs[] = {{"smooth", 10},   {"photos", 13},     {"noisy", 10},
-                                            {"iid", 10},      {"iid:0.3", 10},    {"clusters", 10},
-                                            {"circulant", 1}, {"duplicates", 10}, {0}};
+static const usual_input few_inputs[] = {{"smooth", 1}, {"photos", 1}, {0}};
+static const usual_input many_inputs[] = {{"smooth", 10},   {"photos", 13},     {"noisy", 10},
+                                          {"iid", 10},      {"iid:0.3", 10},    {"clusters", 10},
+                                          {"circulant", 1}, {"duplicates", 10}, {0}};
 static const int64_t last_stage[] = {3, 0}, all_stages[] = {1, 2, 3, 0};
-static const case_defaults defaults[EFFORT_COUNT] = {
+static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {few_inputs, last_stage},
     [EFFORT_DEFAULT] = {few_inputs, last_stage},
     [EFFORT_FULL] = {many_inputs, all_stages},
@@ -157,7 +167,7 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 
 /* The first points are the known matrices, the others are matrices of inputs. */
 typedef struct {
-    case_list cases; /* first: see case_sweep_input */
+    landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
 } initialisation_sweep;
 
@@ -166,22 +176,14 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     initialisation_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
-    int code = case_list_open(s, &defaults[s->effort], &w->cases);
-    *points = KNOWN + w->cases.points;
+    int code = landmark_sweep_open_stages(&w->draws, s, &defaults[s->effort]);
+    *points = KNOWN + w->draws.count;
     return code;
-}
-
-static void release(void *state)
-{
-    initialisation_sweep *w = state;
-    case_list_free(&w->cases);
-    free(w);
 }
 
 static void replay(const void *state, int64_t point, options_point *options)
 {
-    *options = case_list_replay(&((const initialisation_sweep *)state)->cases,
-                                point < KNOWN ? 0 : point - KNOWN);
+    landmark_sweep_replay(state, point < KNOWN ? 0 : point - KNOWN, options);
 }
 
 static void known_name(int64_t point, char *buffer, size_t size)
@@ -195,12 +197,10 @@ static void known_name(int64_t point, char *buffer, size_t size)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    if (point < KNOWN) {
+    if (point < KNOWN)
         known_name(point, buffer, size);
-        return;
-    }
-    case_draw draw = case_list_draw(&((const initialisation_sweep *)state)->cases, point - KNOWN);
-    case_draw_describe(&draw, buffer, size);
+    else
+        landmark_sweep_describe(state, point - KNOWN, buffer, size);
 }
 
 /* ---- A point ---- */
@@ -241,69 +241,31 @@ static int run_rule(bottleneck *b, atn_context *context, atn_inverse_desc desc, 
     return EXIT_PASS;
 }
 
-static void put_search(table *t, const atn_inverse_desc *desc, const atn_inverse_info *info,
-                       bool finite)
-{
-    if (desc->search == ATN_SEARCH_NONE) {
-        table_missing(t);
-        table_missing(t);
-        return;
-    }
-    bool found = finite && info->stop != ATN_STOP_NO_ALPHA &&
-                 (info->halvings < desc->search_cap || !desc->search_accepts_last);
-    if (found)
-        table_integer(t, info->halvings);
-    else
-        table_missing(t);
-    table_boolean(t, found);
-}
-
-/* The columns from dtype to status_t60. */
-static int put_rule(table *t, bottleneck *b, atn_context *context, const start_rule *rule)
+/* The row of a rule. p is null for the known matrices. */
+static int put_rule(table *to, bottleneck *b, atn_context *context, const char *name,
+                    const start_rule *rule, const landmark_point *p)
 {
     atn_inverse_desc desc = describe_rule(rule, b);
     start_outcome o;
     int code = run_rule(b, context, desc, &o);
     if (code != EXIT_PASS)
         return code;
-    bool started = o.info.stop != ATN_STOP_NO_ALPHA;
+    bool started = o.info.stop != ATN_STOP_NO_ALPHA, searches = desc.search != ATN_SEARCH_NONE;
+    bool found =
+        b->finite && started && (o.info.halvings < desc.search_cap || !desc.search_accepts_last);
     double alpha = o.info.alpha;
     double largest = bottleneck_largest(b) + bottleneck_round(b->dtype, desc.ridge);
-    table_text(t, atn_dtype_name(b->dtype));
-    table_real_if(t, started, alpha);
-    table_real(t, largest);
-    table_real(t, ref_norm1(b->m, b->exact));
-    table_real_if(t, started, 1 - alpha * largest * largest);
-    put_search(t, &desc, &o.info, b->finite);
-    table_real_if(t, started, o.residual_short);
-    table_real_if(t, started, o.residual_long);
-    if (rule->search != ATN_SEARCH_NONE)
-        table_boolean(t, search_exists(b, rule->search));
-    else
-        table_missing(t);
-    table_text(t, o.status_short);
-    table_text(t, o.status_long);
+    ROW(LIST_PUT)
     return EXIT_PASS;
 }
 
-/* The rows of a matrix in one dtype. draw is null for the known ones. */
+/* The rows of a matrix in one dtype. */
 static int put_rules(table *t, bottleneck *b, atn_context *context, const char *name,
-                     const case_draw *draw)
+                     const landmark_point *p)
 {
     int code = EXIT_PASS;
-    for (int i = 0; i < RULES && code == EXIT_PASS; i++) {
-        table_text(t, name);
-        table_integer(t, b->m);
-        table_text(t, rules[i].name);
-        code = put_rule(t, b, context, &rules[i]);
-        if (code == EXIT_PASS && draw) {
-            table_integer(t, draw->c->plan.stage);
-            table_integer(t, (int64_t)draw->seed);
-            table_integer(t, draw->sample);
-        } else if (code == EXIT_PASS)
-            for (int empty = 0; empty < 3; empty++)
-                table_missing(t);
-    }
+    for (int i = 0; i < RULES && code == EXIT_PASS; i++)
+        code = put_rule(t, b, context, name, &rules[i], p);
     return code;
 }
 
@@ -331,16 +293,16 @@ static int run_known(const initialisation_sweep *w, int64_t point, atn_context *
     return code;
 }
 
-static int run_input(const initialisation_sweep *w, const case_draw *draw, atn_context *context,
+static int run_input(const initialisation_sweep *w, const landmark_point *p, atn_context *context,
                      table *raw)
 {
     double *tokens;
-    int code = case_draw_tokens(draw, &tokens);
+    int code = landmark_sweep_tokens(&w->draws, p, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
-        bottleneck b = bottleneck_create(w->s->dtypes[i], draw->c->plan.landmarks);
-        int made = bottleneck_from_tokens(&b, draw, context, tokens, NULL);
+        bottleneck b = bottleneck_create(w->s->dtypes[i], p->m);
+        int made = bottleneck_from_tokens(&b, &w->draws, p, context, tokens, NULL);
         if (made == EXIT_PASS || made == EXIT_CHECK)
-            made = exit_worst(made, put_rules(raw, &b, context, input_name(draw->c->in), draw));
+            made = exit_worst(made, put_rules(raw, &b, context, input_name(p->in), p));
         code = exit_worst(code, made);
         bottleneck_free(&b);
     }
@@ -353,8 +315,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     const initialisation_sweep *w = state;
     if (point < KNOWN)
         return run_known(w, point, context, raw);
-    case_draw draw = case_list_draw(&w->cases, point - KNOWN);
-    return run_input(w, &draw, context, raw);
+    return run_input(w, &w->draws.points[point - KNOWN], context, raw);
 }
 
 /* ---- For people ---- */
@@ -439,8 +400,8 @@ const experiment convergence_initialisation = {
     .prepare = prepare,
     .describe = describe,
     .replay = replay,
-    .input = case_sweep_input,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = release,
+    .release = landmark_sweep_release,
 };

@@ -33,46 +33,59 @@ static const double dense_norm_ratio = 1.2;
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
-    {"spectrum", COLUMN_TEXT, "",
-     "dense: 1001 eigenvalues, equally spaced in their logarithm, mapped by the closed form, with "
-     "|A|_1 = 1.2 lambda_max; rotated: a matrix Q diag(l) Q^T, l log-uniform with both ends, Q random "
-     "orthogonal; otherwise an input, whose bottleneck matrix it is"},
-    {"seed", COLUMN_INTEGER, "", "missing for dense"},
-    {"sample", COLUMN_INTEGER, "", "inputs: the sample"},
-    {"m", COLUMN_INTEGER, "", "eigenvalues"},
-    {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the iteration; exact for dense"},
-    {"condition", COLUMN_REAL, "",
-     "lambda_max / lambda_min: as prescribed; for inputs that of A on its numerical range"},
-    {"norm_ratio", COLUMN_REAL, "", "|A|_1 / lambda_max"},
-    {"method", COLUMN_TEXT, "",
-     "which iteration; nr-soft without its ridge, so that all invert the same matrix"},
-    {"start", COLUMN_TEXT, "", "what X_0 = alpha A or alpha I is a multiple of"},
-    {"interval", COLUMN_TEXT, "",
-     "what alpha, for Chebyshev also d, comes from. norm: |A|_1, with numerator 2 for nr-paper, 1 for "
-     "nystromformer, 1.8 for the others; exact: [lambda_min, lambda_max]; estimated: [lowest Ritz "
-     "value of 16 Lanczos steps, |A|_1]"},
-    {"metric", COLUMN_TEXT, "", "axa: |A X A - A|_2 / |A|_2; i_ax: |I - A X|_2"},
-    {"products", COLUMN_INTEGER, "",
-     "products of m x m matrices until the metric is below 1e-6; missing if it never is"},
-    {"products_predicted", COLUMN_INTEGER, "",
-     "the same from the closed form on the eigenvalues of the same A, alpha and interval"},
-    {"steps", COLUMN_INTEGER, "", "the k of that X_k; missing as products"},
-    {"best", COLUMN_REAL, "",
-     "the smallest value of the metric over all steps: the floor; missing for dense"},
-    {"best_products", COLUMN_INTEGER, "", "products that took"},
-    {"fewer_than_soft", COLUMN_REAL, "",
-     "products of nr-soft / products, in the same metric; missing if either is"},
-    {"fewer_than_paper", COLUMN_REAL, "", "the same for nr-paper"},
-    {"lambda_low", COLUMN_REAL, "", "lower end of the interval used, Chebyshev only"},
-    {"lambda_high", COLUMN_REAL, "", "upper end"},
-    {"stop", COLUMN_TEXT, "", "why the library stopped; missing for dense"},
-    {"judged", COLUMN_BOOLEAN, "",
-     "whether products must agree with products_predicted to within one step: where m u condition "
-     "(axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits below 1e-6; and "
-     "the closed form comes to 1e-6, to within one step as soon on eigenvalues that rounding has "
-     "moved by 8 m^2 u lambda_max, up or down"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, spectrum, "",                                                                          \
+      "dense: 1001 eigenvalues, equally spaced in their logarithm, mapped by the closed form, "    \
+      "with |A|_1 = 1.2 lambda_max; rotated: a matrix Q diag(l) Q^T, l log-uniform with both "     \
+      "ends, Q random orthogonal; otherwise an input, whose bottleneck matrix it is",              \
+      on->spectrum)                                                                                \
+    X(INTEGER_IF, seed, "", "missing for dense", on->seed >= 0, on->seed)                          \
+    X(INTEGER_IF, sample, "", "inputs: the sample", on->sample >= 0, on->sample)                   \
+    X(INTEGER, m, "", "eigenvalues", on->m)                                                        \
+    X(TEXT, dtype, "", "arithmetic of A and of the iteration; exact for dense",                    \
+      on->matrix ? atn_dtype_name(on->matrix->dtype) : "exact")                                    \
+    X(REAL, condition, "",                                                                         \
+      "lambda_max / lambda_min: as prescribed; for inputs that of A on its numerical range",       \
+      on->condition)                                                                               \
+    X(REAL, norm_ratio, "", "|A|_1 / lambda_max", on->norm / on->largest)                          \
+    X(TEXT, method, "",                                                                            \
+      "which iteration; nr-soft without its ridge, so that all invert the same matrix",            \
+      atn_inverse_name(c->method))                                                                 \
+    X(TEXT, start, "", "what X_0 = alpha A or alpha I is a multiple of",                           \
+      c->start == ATN_START_IDENTITY ? "I" : "A")                                                  \
+    X(TEXT, interval, "",                                                                          \
+      "what alpha, for Chebyshev also d, comes from. norm: |A|_1, with numerator 2 for "           \
+      "nr-paper, 1 for nystromformer, 1.8 for the others; exact: [lambda_min, lambda_max]; "       \
+      "estimated: [lowest Ritz value of 16 Lanczos steps, |A|_1]",                                 \
+      interval_names[c->interval])                                                                 \
+    X(TEXT, metric, "", "axa: |A X A - A|_2 / |A|_2; i_ax: |I - A X|_2", metric_names[metric])     \
+    X(INTEGER_IF, products, "",                                                                    \
+      "products of m x m matrices until the metric is below 1e-6; missing if it never is", known,  \
+      products)                                                                                    \
+    X(INTEGER_IF, products_predicted, "",                                                          \
+      "the same from the closed form on the eigenvalues of the same A, alpha and interval",        \
+      predicted >= 0, products_of(c, predicted))                                                   \
+    X(INTEGER_IF, steps, "", "the k of that X_k; missing as products", known, k)                   \
+    X(REAL_IF, best, "",                                                                           \
+      "the smallest value of the metric over all steps: the floor; missing for dense", on->matrix, \
+      run->values[metric][best])                                                                   \
+    X(INTEGER_IF, best_products, "", "products that took", on->matrix, products_of(c, best))       \
+    X(REAL_IF, fewer_than_soft, "",                                                                \
+      "products of nr-soft / products, in the same metric; missing if either is",                  \
+      products > 0 && published[SOFT] > 0, (double)published[SOFT] / (double)products)             \
+    X(REAL_IF, fewer_than_paper, "", "the same for nr-paper",                                      \
+      products > 0 && published[PAPER] > 0, (double)published[PAPER] / (double)products)           \
+    X(REAL_IF, lambda_low, "", "lower end of the interval used, Chebyshev only", chebyshev,        \
+      run->low)                                                                                    \
+    X(REAL_IF, lambda_high, "", "upper end", chebyshev, run->high)                                 \
+    X(TEXT_IF, stop, "", "why the library stopped; missing for dense", run->stop, run->stop)       \
+    X(BOOLEAN, judged, "",                                                                         \
+      "whether products must agree with products_predicted to within one step: where m u "         \
+      "condition (axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits "      \
+      "below 1e-6; and the closed form comes to 1e-6, to within one step as soon on "              \
+      "eigenvalues that rounding has moved by 8 m^2 u lambda_max, up or down",                     \
+      judged)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
 static const output_spec outputs[] = {
     {"methods", "Products of matrices to reach 1e-6, by iteration and condition number", columns,
@@ -259,25 +272,6 @@ static int least(int length, const double *values)
 
 /* ---- Rows ---- */
 
-static void integer_if(table *t, bool known, int64_t value)
-{
-    if (known)
-        table_integer(t, value);
-    else
-        table_missing(t);
-}
-
-static void put_subject(table *t, const method_problem *on)
-{
-    table_text(t, on->spectrum);
-    integer_if(t, on->seed >= 0, on->seed);
-    integer_if(t, on->sample >= 0, on->sample);
-    table_integer(t, on->m);
-    table_text(t, on->matrix ? atn_dtype_name(on->matrix->dtype) : "exact");
-    table_real(t, on->condition);
-    table_real(t, on->norm / on->largest);
-}
-
 /* Whether rounding cannot explain a difference between the matrix and the closed form. A X has
  * rounding errors of m u |A| |X|; X times them is averaged with its transpose, which keeps X
  * symmetric and brings an error of |X| m u |A| |X| into rows where A is not small: |I - A X| has a
@@ -292,7 +286,7 @@ static bool is_judged(const method_problem *on, const course *run, int metric)
 
 /* A row. published are the products of nr-soft and nr-paper in this metric, 0 for none. Returns an
  * exit code: the check that matrix and closed form agree. */
-static int put_row(table *t, const method_problem *on, const method_choice *c, const course *run,
+static int put_row(table *to, const method_problem *on, const method_choice *c, const course *run,
                    int metric, const int64_t published[2])
 {
     int k = iteration_first_below(run->length, run->values[metric], target);
@@ -300,25 +294,8 @@ static int put_row(table *t, const method_problem *on, const method_choice *c, c
     int best = least(run->length, run->values[metric]);
     bool judged = is_judged(on, run, metric), known = k >= 0;
     int64_t products = known ? products_of(c, k) : 0;
-    put_subject(t, on);
-    table_text(t, atn_inverse_name(c->method));
-    table_text(t, c->start == ATN_START_IDENTITY ? "I" : "A");
-    table_text(t, interval_names[c->interval]);
-    table_text(t, metric_names[metric]);
-    integer_if(t, known, products);
-    integer_if(t, predicted >= 0, products_of(c, predicted));
-    integer_if(t, known, k);
-    table_real_if(t, on->matrix, run->values[metric][best]);
-    integer_if(t, on->matrix, products_of(c, best));
-    for (int i = SOFT; i <= PAPER; i++)
-        table_real_if(t, products > 0 && published[i] > 0, (double)published[i] / (double)products);
-    table_real_if(t, iteration_is_chebyshev(c->method), run->low);
-    table_real_if(t, iteration_is_chebyshev(c->method), run->high);
-    if (run->stop)
-        table_text(t, run->stop);
-    else
-        table_missing(t);
-    table_boolean(t, judged);
+    bool chebyshev = iteration_is_chebyshev(c->method);
+    ROW(LIST_PUT)
     if (!judged || iteration_counts_agree(k, predicted))
         return EXIT_PASS;
     report_error("%s kappa %g %s from %s, %s: %d steps to 1e-6, expected %d to within 1",
@@ -362,13 +339,13 @@ static const double kappas[EFFORT_COUNT][9] = {
     [EFFORT_FULL] = {1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8},
 };
 
-static const default_input quick_inputs[] = {{"smooth", 1}, {0}};
-static const default_input usual_inputs[] = {{"photos", 4}, {"smooth", 2}, {"iid", 2}, {0}};
-static const default_input full_inputs[] = {
+static const usual_input quick_inputs[] = {{"smooth", 1}, {0}};
+static const usual_input usual_inputs[] = {{"photos", 4}, {"smooth", 2}, {"iid", 2}, {0}};
+static const usual_input full_inputs[] = {
     {"photos", 30},  {"smooth", 30},   {"noisy", 30},      {"iid", 30},
     {"iid:0.3", 30}, {"clusters", 30}, {"duplicates", 10}, {0}};
 static const int64_t last_stage[] = {3, 0};
-static const case_defaults defaults[EFFORT_COUNT] = {
+static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, last_stage},
     [EFFORT_DEFAULT] = {usual_inputs, last_stage},
     [EFFORT_FULL] = {full_inputs, last_stage},
@@ -376,7 +353,7 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 
 /* Points: the numbers, a kappa each; the rotated matrices, seeds running fastest; the inputs'. */
 typedef struct {
-    case_list cases; /* first: see case_sweep_input */
+    landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
     int kappa_count;
 } methods_sweep;
@@ -398,16 +375,9 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     w->s = s;
     while (kappas[s->effort][w->kappa_count] > 0)
         w->kappa_count++;
-    int code = case_list_open(s, &defaults[s->effort], &w->cases);
-    *points = made_points(w) + w->cases.points;
+    int code = landmark_sweep_open_stages(&w->draws, s, &defaults[s->effort]);
+    *points = made_points(w) + w->draws.count;
     return code;
-}
-
-static void release(void *state)
-{
-    methods_sweep *w = state;
-    case_list_free(&w->cases);
-    free(w);
 }
 
 static double kappa_of(const methods_sweep *w, int64_t point)
@@ -425,7 +395,7 @@ static void replay(const void *state, int64_t point, options_point *options)
 {
     const methods_sweep *w = state;
     int64_t made = made_points(w);
-    *options = case_list_replay(&w->cases, point < made ? 0 : point - made);
+    landmark_sweep_replay(state, point < made ? 0 : point - made, options);
     if (point < made && point >= w->kappa_count)
         options->seed = seed_of(w, point);
 }
@@ -438,10 +408,8 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
     else if (point < made_points(w))
         snprintf(buffer, size, "rotated kappa %g seed %" PRId64, kappa_of(w, point),
                  seed_of(w, point));
-    else {
-        case_draw draw = case_list_draw(&w->cases, point - made_points(w));
-        case_draw_describe(&draw, buffer, size);
-    }
+    else
+        landmark_sweep_describe(state, point - made_points(w), buffer, size);
 }
 
 /* ---- A point ---- */
@@ -525,16 +493,16 @@ static int run_rotated(const methods_sweep *w, int64_t point, atn_context *conte
     return code;
 }
 
-static int run_input(const methods_sweep *w, const case_draw *draw, atn_context *context,
+static int run_input(const methods_sweep *w, const landmark_point *p, atn_context *context,
                      table *raw)
 {
     method_problem on = {
-        .spectrum = input_name(draw->c->in), .seed = (int64_t)draw->seed, .sample = draw->sample};
+        .spectrum = input_name(p->in), .seed = (int64_t)p->seed, .sample = p->sample};
     double *tokens;
-    int code = case_draw_tokens(draw, &tokens);
+    int code = landmark_sweep_tokens(&w->draws, p, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
-        bottleneck b = bottleneck_create(w->s->dtypes[i], draw->c->plan.landmarks);
-        int made = bottleneck_from_tokens(&b, draw, context, tokens, NULL);
+        bottleneck b = bottleneck_create(w->s->dtypes[i], p->m);
+        int made = bottleneck_from_tokens(&b, &w->draws, p, context, tokens, NULL);
         if (made == EXIT_PASS || made == EXIT_CHECK)
             made = exit_worst(made, run_matrix(&b, on, context, raw));
         code = exit_worst(code, made);
@@ -551,8 +519,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         return run_dense(w, point, raw);
     if (point < made_points(w))
         return run_rotated(w, point, context, raw);
-    case_draw draw = case_list_draw(&w->cases, point - made_points(w));
-    return run_input(w, &draw, context, raw);
+    return run_input(w, &w->draws.points[point - made_points(w)], context, raw);
 }
 
 /* ---- For people ---- */
@@ -697,8 +664,8 @@ const experiment convergence_methods = {
     .prepare = prepare,
     .describe = describe,
     .replay = replay,
-    .input = case_sweep_input,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = release,
+    .release = landmark_sweep_release,
 };

@@ -20,7 +20,7 @@
 #include "convergence/narrow.h"
 #include "convergence/precision.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 /* FIXED_STEPS: T of papers and code. DIVERGED: the residual over its floor from which on it counts
  * as diverged. */

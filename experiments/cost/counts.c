@@ -71,69 +71,44 @@ static void replay(const void *state, int64_t point, options_point *options)
 
 /* ---- counts.csv ---- */
 
-static const column columns[] = {
-    {"operator", COLUMN_TEXT, "", "name in the registry"},
-    {"n", COLUMN_INTEGER, "", "tokens, as many queries as keys"},
-    {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
-    {"d", COLUMN_INTEGER, "", "width of a token, all heads together"},
-    {"flops", COLUMN_REAL, "", "additions and multiplications of a forward call, exact"},
-    {"exps", COLUMN_INTEGER, "", "exponentials, sines and cosines of a forward call, exact"},
-    {"bytes_min", COLUMN_INTEGER, "B",
-     "inputs and parameters read once and the output written once"},
-    {"state_bytes", COLUMN_INTEGER, "B", "what must be kept between the passes over the tokens"},
-    {"variant", COLUMN_TEXT, "",
-     "the first one is the default; those that count alike are left "
-     "out"},
-    {"heads", COLUMN_INTEGER, "", "h; a head has width d / h"},
-    {"features", COLUMN_INTEGER, "",
-     "performer, rff: random projections M = floor(d ln d) of a "
-     "head's d"},
-    {"rounds", COLUMN_INTEGER, "", "lsh: rounds of hashing"},
-    {"chunk", COLUMN_INTEGER, "", "lsh: tokens in a chunk"},
-    {"buckets", COLUMN_INTEGER, "", "lsh: buckets of a round"},
-    {"sampling", COLUMN_TEXT, "",
-     "soft, softpp: window averages where m divides n, otherwise "
-     "tokens as they are (indices)"},
-    {"workspace_bytes", COLUMN_INTEGER, "B",
-     "the plan's memory on one thread, for forward and "
-     "backward"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, operator, "", "name in the registry", info->name)                                      \
+    X(INTEGER, n, "", "tokens, as many queries as keys", s->tokens)                                \
+    X(INTEGER_IF, m, "", "landmarks, Linformer's r; missing where there are none",                 \
+      s->landmarks > 0, s->landmarks)                                                              \
+    X(INTEGER, d, "", "width of a token, all heads together", s->heads * s->dim)                   \
+    X(REAL, flops, "", "additions and multiplications of a forward call, exact", cost->flops)      \
+    X(INTEGER, exps, "", "exponentials, sines and cosines of a forward call, exact",               \
+      (int64_t)cost->exps)                                                                         \
+    X(INTEGER, bytes_min, "B", "inputs and parameters read once and the output written once",      \
+      (int64_t)cost->bytes)                                                                        \
+    X(INTEGER, state_bytes, "B", "what must be kept between the passes over the tokens",           \
+      (int64_t)cost->state_bytes)                                                                  \
+    X(TEXT, variant, "", "the first one is the default; those that count alike are left out",      \
+      info->variants[s->variant].name)                                                             \
+    X(INTEGER, heads, "", "h; a head has width d / h", s->heads)                                   \
+    X(INTEGER_IF, features, "",                                                                    \
+      "performer, rff: random projections M = floor(d ln d) of a head's d",                        \
+      performer || desc->op == ATN_RFF, projection->rows)                                          \
+    X(INTEGER_IF, rounds, "", "lsh: rounds of hashing", lsh, desc->lsh.rotations.heads)            \
+    X(INTEGER_IF, chunk, "", "lsh: tokens in a chunk", lsh, desc->lsh.chunk)                       \
+    X(INTEGER_IF, buckets, "", "lsh: buckets of a round", lsh, 2 * desc->lsh.rotations.cols)       \
+    X(TEXT_IF, sampling, "",                                                                       \
+      "soft, softpp: window averages where m divides n, otherwise tokens as they are (indices)",   \
+      soft, atn_sampling_name(desc->sampling.kind))                                                \
+    X(INTEGER, workspace_bytes, "B", "the plan's memory on one thread, for forward and backward",  \
+      (int64_t)cost->workspace_bytes)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
-static void put_integer_if(table *t, bool known, int64_t value)
-{
-    known ? table_integer(t, value) : table_missing(t);
-}
-
-/* The columns from features to sampling. */
-static void put_sizes(table *t, const attention_case *c)
-{
-    const atn_attention_desc *desc = &c->desc;
-    bool performer = desc->op == ATN_PERFORMER, lsh = desc->op == ATN_LSH;
-    bool soft = desc->op == ATN_SOFT || desc->op == ATN_SOFTPP;
-    put_integer_if(t, performer || desc->op == ATN_RFF,
-                   (performer ? &desc->performer.projection : &desc->rff.projection)->rows);
-    put_integer_if(t, lsh, desc->lsh.rotations.heads);
-    put_integer_if(t, lsh, desc->lsh.chunk);
-    put_integer_if(t, lsh, 2 * desc->lsh.rotations.cols);
-    soft ? table_text(t, atn_sampling_name(desc->sampling.kind)) : table_missing(t);
-}
-
-static void put_row(table *t, const cost_setting *s, const atn_cost *cost)
+static void put_row(table *to, const cost_setting *s, const atn_cost *cost)
 {
     attention_case c = cost_outline(s);
+    const atn_attention_desc *desc = &c.desc;
     const atn_operator_info *info = atn_operator_get(s->op);
-    table_text(t, info->name);
-    table_integer(t, s->tokens);
-    put_integer_if(t, s->landmarks > 0, s->landmarks);
-    table_integer(t, s->heads * s->dim);
-    table_real(t, cost->flops);
-    table_integer(t, (int64_t)cost->exps);
-    table_integer(t, (int64_t)cost->bytes);
-    table_integer(t, (int64_t)cost->state_bytes);
-    table_text(t, info->variants[s->variant].name);
-    table_integer(t, s->heads);
-    put_sizes(t, &c);
-    table_integer(t, (int64_t)cost->workspace_bytes);
+    bool performer = desc->op == ATN_PERFORMER, lsh = desc->op == ATN_LSH;
+    bool soft = desc->op == ATN_SOFT || desc->op == ATN_SOFTPP;
+    const atn_tensor *projection = performer ? &desc->performer.projection : &desc->rff.projection;
+    ROW(LIST_PUT)
     attention_case_free(&c);
 }
 

@@ -377,22 +377,25 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- time_fit.csv ---- */
 
-static const column fit_columns[] = {
-    {"statement", COLUMN_TEXT, "", "which statement the law is about"},
-    {"quantity", COLUMN_TEXT, "",
-     "the fitted column of time.csv: difference_seconds, the time of the normalisation (S29); "
-     "ratio_median, tokens first over channels first (M03)"},
-    {"against", COLUMN_TEXT, "", "m (= n), or n"},
-    {"d", COLUMN_INTEGER, "", "width of the head"},
-    {"exponent", COLUMN_REAL, "", "p of c m^p or c n^p, by least squares on the logarithms"},
-    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
-    {"crossover_n", COLUMN_REAL, "",
-     "M03: the n where both orders take as long, between two measured n by a power law; missing if "
-     "they do not cross once, from below"},
-    {"points", COLUMN_INTEGER, "", "rows fitted"},
-    {"from", COLUMN_INTEGER, "", "the smallest m or n"},
-    {"to", COLUMN_INTEGER, "", "the largest"},
-};
+#define FIT_ROW(X)                                                                                 \
+    X(TEXT, statement, "", "which statement the law is about", cell_text(raw, start, "statement")) \
+    X(TEXT, quantity, "",                                                                          \
+      "the fitted column of time.csv: difference_seconds, the time of the normalisation (S29); "   \
+      "ratio_median, tokens first over channels first (M03)",                                      \
+      quantity)                                                                                    \
+    X(TEXT, against, "", "m (= n), or n", orders ? "n" : "m")                                      \
+    X(INTEGER, d, "", "width of the head", cell_integer(raw, start, "d"))                          \
+    X(REAL_IF, exponent, "", "p of c m^p or c n^p, by least squares on the logarithms", found,     \
+      fit.exponent)                                                                                \
+    X(REAL_IF, std_error, "", "standard error of p, from the residuals", found, fit.std_error)     \
+    X(REAL_IF, crossover_n, "",                                                                    \
+      "M03: the n where both orders take as long, between two measured n by a power law; "         \
+      "missing if they do not cross once, from below",                                             \
+      !isnan(crossover), crossover)                                                                \
+    X(INTEGER, points, "", "rows fitted", points)                                                  \
+    X(INTEGER, from, "", "the smallest m or n", (int64_t)x[0])                                     \
+    X(INTEGER, to, "", "the largest", (int64_t)x[points - 1])
+static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 
 /* Consecutive rows that differ in n, or in m = n, alone. */
 static bool same_line(const table *raw, int64_t a, int64_t b)
@@ -402,7 +405,7 @@ static bool same_line(const table *raw, int64_t a, int64_t b)
     return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
 }
 
-static void put_fit(table *fits, const table *raw, int64_t start, int64_t end, const char *quantity)
+static void put_fit(table *to, const table *raw, int64_t start, int64_t end, const char *quantity)
 {
     int64_t points = end - start;
     bool orders = strcmp(quantity, "ratio_median") == 0;
@@ -414,16 +417,7 @@ static void put_fit(table *fits, const table *raw, int64_t start, int64_t end, c
     growth_fit fit = {0};
     bool found = fit_growth(LAW_POWER, points, x, y, &fit);
     double crossover = orders ? pair_crossover(points, x, y) : NAN;
-    table_text(fits, cell_text(raw, start, "statement"));
-    table_text(fits, quantity);
-    table_text(fits, orders ? "n" : "m");
-    table_integer(fits, cell_integer(raw, start, "d"));
-    table_real_if(fits, found, fit.exponent);
-    table_real_if(fits, found, fit.std_error);
-    table_real_if(fits, !isnan(crossover), crossover);
-    table_integer(fits, points);
-    table_integer(fits, (int64_t)x[0]);
-    table_integer(fits, (int64_t)x[points - 1]);
+    FIT_ROW(LIST_PUT)
     free(x);
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/median.h"
 #include "common/report.h"
+#include "spectral/matrices.h"
 
 bool advice_is_safe(const precision_facts *p)
 {

@@ -6,7 +6,7 @@
 #include "common/npy.h"
 #include "common/table.h"
 #include "inspect/facts.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 /* The most tokens of a head from which landmarks are chosen and norms are computed, and the most of
  * which n x n matrices are formed; of a larger head so many are drawn, uniformly, in ascending

@@ -11,6 +11,7 @@
 #include "convergence/iterations.h"
 #include "inspect/summary.h"
 #include "inspect/svg.h"
+#include "spectral/matrices.h"
 
 /* ---- Style ---- */
 

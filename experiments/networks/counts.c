@@ -23,58 +23,60 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
     snprintf(buffer, size, "%s %s %s, %s", row->paper, row->table, row->name, row->reading);
 }
 
-static const column raw_columns[] = {
-    {"row", COLUMN_INTEGER, "", "of the list of configurations, from 0"},
-    {"stage", COLUMN_INTEGER, "", ""},
-    {"part", COLUMN_TEXT, "", ""},
-    {"parameters", COLUMN_INTEGER, "", ""},
-    {"macs", COLUMN_REAL, "", ""},
-    {"inverse_macs", COLUMN_REAL, "", ""},
-};
+#define RAW_ROW(X)                                                                                 \
+    X(INTEGER, row, "", "of the list of configurations, from 0", point)                            \
+    X(INTEGER, stage, "", "", part->stage)                                                         \
+    X(TEXT, part, "", "", part->part)                                                              \
+    X(INTEGER, parameters, "", "", part->count.parameters)                                         \
+    X(REAL, macs, "", "", part->count.macs)                                                        \
+    X(REAL, inverse_macs, "", "", part->count.inverse_macs)
+static const column raw_columns[] = {RAW_ROW(LIST_COLUMN)};
 
-static int run(const void *state, int64_t point, atn_context *context, table *raw)
+static int run(const void *state, int64_t point, atn_context *context, table *to)
 {
     const printed_row *row = &printed_rows[point];
     network_count sheet;
     int code = network_counts(context, row->network, &row->change, &sheet);
     for (int i = 0; i < sheet.count; i++) {
         const part_count *part = &sheet.parts[i];
-        table_integer(raw, point);
-        table_integer(raw, part->stage);
-        table_text(raw, part->part);
-        table_integer(raw, part->count.parameters);
-        table_real(raw, part->count.macs);
-        table_real(raw, part->count.inverse_macs);
+        RAW_ROW(LIST_PUT)
     }
     return code;
 }
 
 /* ---- counts.csv ---- */
 
-static const column columns[] = {
-    {"paper", COLUMN_TEXT, "", "whose table it is"},
-    {"table", COLUMN_TEXT, "", "where it stands"},
-    {"network", COLUMN_TEXT, "", "name in the table"},
-    {"reading", COLUMN_TEXT, "", "which of the networks that the row could mean was counted"},
-    {"resolution", COLUMN_INTEGER, "px", "side of the image"},
-    {"printed_params_m", COLUMN_REAL, "1e6", "parameters, as printed; missing: not printed"},
-    {"counted_params_m", COLUMN_REAL, "1e6", "parameters, counted"},
-    {"params_difference_m", COLUMN_REAL, "1e6", "counted - printed"},
-    {"params_ratio", COLUMN_REAL, "", "counted / printed"},
-    {"params_verdict", COLUMN_TEXT, "",
-     "agrees: rounded to the printed digits it is what is printed; within 2 %; disagrees"},
-    {"printed_gflops", COLUMN_REAL, "1e9", "FLOPs, as printed"},
-    {"counted_gmacs", COLUMN_REAL, "1e9",
-     "multiply-adds of one image, which is what the papers call FLOPs"},
-    {"gmacs_ratio", COLUMN_REAL, "", "counted / printed"},
-    {"gmacs_verdict", COLUMN_TEXT, "", "as for parameters"},
-    {"counted_gmacs_no_inverse", COLUMN_REAL, "1e9",
-     "without the steps of iterated inverses; missing: there are none"},
-    {"no_inverse_ratio", COLUMN_REAL, "", "counted without them / printed"},
-    {"no_inverse_verdict", COLUMN_TEXT, "", "as for parameters"},
-    {"explanation", COLUMN_TEXT, "", "of what does not agree"},
-    {"assumption", COLUMN_TEXT, "", "what the count takes from elsewhere than the four papers"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, paper, "", "whose table it is", row->paper)                                            \
+    X(TEXT, table, "", "where it stands", row->table)                                              \
+    X(TEXT, network, "", "name in the table", row->name)                                           \
+    X(TEXT, reading, "", "which of the networks that the row could mean was counted",              \
+      row->reading)                                                                                \
+    X(INTEGER, resolution, "px", "side of the image",                                              \
+      row->change.resolution > 0 ? row->change.resolution : RESOLUTION)                            \
+    X(REAL_IF, printed_params_m, "1e6", "parameters, as printed; missing: not printed",            \
+      row->parameters_m, printed)                                                                  \
+    X(REAL, counted_params_m, "1e6", "parameters, counted", parameters)                            \
+    X(REAL_IF, params_difference_m, "1e6", "counted - printed", row->parameters_m,                 \
+      parameters - printed)                                                                        \
+    X(REAL_IF, params_ratio, "", "counted / printed", row->parameters_m, parameters / printed)     \
+    X(TEXT_IF, params_verdict, "",                                                                 \
+      "agrees: rounded to the printed digits it is what is printed; within 2 %; disagrees",        \
+      row->parameters_m, printed_verdict(parameters, row->parameters_m))                           \
+    X(REAL, printed_gflops, "1e9", "FLOPs, as printed", flops)                                     \
+    X(REAL, counted_gmacs, "1e9",                                                                  \
+      "multiply-adds of one image, which is what the papers call FLOPs", gmacs)                    \
+    X(REAL, gmacs_ratio, "", "counted / printed", gmacs / flops)                                   \
+    X(TEXT, gmacs_verdict, "", "as for parameters", printed_verdict(gmacs, row->gflops))           \
+    X(REAL_IF, counted_gmacs_no_inverse, "1e9",                                                    \
+      "without the steps of iterated inverses; missing: there are none", steps, rest)              \
+    X(REAL_IF, no_inverse_ratio, "", "counted without them / printed", steps, rest / flops)        \
+    X(TEXT_IF, no_inverse_verdict, "", "as for parameters", steps,                                 \
+      printed_verdict(rest, row->gflops))                                                          \
+    X(TEXT, explanation, "", "of what does not agree", row->explanation)                           \
+    X(TEXT, assumption, "", "what the count takes from elsewhere than the four papers",            \
+      row->network->assumption)
+static const column columns[] = {ROW(LIST_COLUMN)};
 
 static layer_count sum_of(const table *raw, int64_t point)
 {
@@ -88,67 +90,42 @@ static layer_count sum_of(const table *raw, int64_t point)
     return sum;
 }
 
-/* Ratio and verdict. */
-static void put_judgement(table *t, double counted, const char *printed)
-{
-    table_real_if(t, printed, printed ? counted / strtod(printed, NULL) : NAN);
-    printed ? table_text(t, printed_verdict(counted, printed)) : table_missing(t);
-}
-
-static void put_row(table *t, const printed_row *row, layer_count sum)
+static void put_row(table *to, const printed_row *row, layer_count sum)
 {
     double parameters = (double)sum.parameters / 1e6, gmacs = sum.macs / 1e9;
     double printed = row->parameters_m ? strtod(row->parameters_m, NULL) : NAN;
-    const char *const names[] = {row->paper, row->table, row->name, row->reading};
-    for (int i = 0; i < 4; i++)
-        table_text(t, names[i]);
-    table_integer(t, row->change.resolution > 0 ? row->change.resolution : RESOLUTION);
-    table_real_if(t, row->parameters_m, printed);
-    table_real(t, parameters);
-    table_real_if(t, row->parameters_m, parameters - printed);
-    put_judgement(t, parameters, row->parameters_m);
-    table_real(t, strtod(row->gflops, NULL));
-    table_real(t, gmacs);
-    put_judgement(t, gmacs, row->gflops);
+    double flops = strtod(row->gflops, NULL), rest = gmacs - sum.inverse_macs / 1e9;
     bool steps = sum.inverse_macs > 0;
-    double rest = gmacs - sum.inverse_macs / 1e9;
-    table_real_if(t, steps, rest);
-    put_judgement(t, rest, steps ? row->gflops : NULL);
-    table_text(t, row->explanation);
-    table_text(t, row->network->assumption);
+    ROW(LIST_PUT)
 }
 
 /* ---- counts_parts.csv ---- */
 
-static const column parts_columns[] = {
-    {"paper", COLUMN_TEXT, "", "as in counts.csv"},
-    {"table", COLUMN_TEXT, "", "as in counts.csv"},
-    {"network", COLUMN_TEXT, "", "as in counts.csv"},
-    {"reading", COLUMN_TEXT, "", "as in counts.csv"},
-    {"stage", COLUMN_INTEGER, "",
-     "from 1; class attention layers and the classifier: one more than there are stages"},
-    {"part", COLUMN_TEXT, "",
-     "embedding (convolutions and their norms), positions (and class token), norms (and "
-     "LayerScale), projections (into and out of attention), attention (the operator, with its "
-     "landmarks, inverse and filter on V), local (convolutions in parallel with it), mlp, class attention, "
-     "classifier; of all blocks of the stage"},
-    {"parameters", COLUMN_INTEGER, "", "exact"},
-    {"macs", COLUMN_REAL, "", "multiply-adds"},
-    {"inverse_macs", COLUMN_REAL, "", "of them in the steps of an iterated inverse"},
-};
+#define PARTS_ROW(X)                                                                               \
+    X(TEXT, paper, "", "as in counts.csv", row->paper)                                             \
+    X(TEXT, table, "", "as in counts.csv", row->table)                                             \
+    X(TEXT, network, "", "as in counts.csv", row->name)                                            \
+    X(TEXT, reading, "", "as in counts.csv", row->reading)                                         \
+    X(INTEGER, stage, "",                                                                          \
+      "from 1; class attention layers and the classifier: one more than there are stages",         \
+      cell_integer(raw, i, "stage"))                                                               \
+    X(TEXT, part, "",                                                                              \
+      "embedding (convolutions and their norms), positions (and class token), norms (and "         \
+      "LayerScale), projections (into and out of attention), attention (the operator, with its "   \
+      "landmarks, inverse and filter on V), local (convolutions in parallel with it), mlp, "       \
+      "class attention, classifier; of all blocks of the stage",                                   \
+      cell_text(raw, i, "part"))                                                                   \
+    X(INTEGER, parameters, "", "exact", cell_integer(raw, i, "parameters"))                        \
+    X(REAL, macs, "", "multiply-adds", cell_real(raw, i, "macs"))                                  \
+    X(REAL, inverse_macs, "", "of them in the steps of an iterated inverse",                       \
+      cell_real(raw, i, "inverse_macs"))
+static const column parts_columns[] = {PARTS_ROW(LIST_COLUMN)};
 
-static void put_parts(table *t, const table *raw)
+static void put_parts(table *to, const table *raw)
 {
     for (int64_t i = 0; i < table_rows(raw); i++) {
         const printed_row *row = &printed_rows[cell_integer(raw, i, "row")];
-        const char *const names[] = {row->paper, row->table, row->name, row->reading};
-        for (int j = 0; j < 4; j++)
-            table_text(t, names[j]);
-        table_integer(t, cell_integer(raw, i, "stage"));
-        table_text(t, cell_text(raw, i, "part"));
-        table_integer(t, cell_integer(raw, i, "parameters"));
-        table_real(t, cell_real(raw, i, "macs"));
-        table_real(t, cell_real(raw, i, "inverse_macs"));
+        PARTS_ROW(LIST_PUT)
     }
 }
 

@@ -10,7 +10,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 #include "spectral/norm_growth.h"
 #include "spectral/operator_norms.h"
 

@@ -4,7 +4,7 @@
 
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 #define ROW(X)                                                                                     \
     X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \

@@ -12,7 +12,7 @@
 #include "common/fit.h"
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 /* ---- One matrix ---- */
 

@@ -11,7 +11,7 @@
 #include <linear_algebra.h>
 
 #include "common/report.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 static double *allocate_matrix(int64_t rows, int64_t cols)
 {

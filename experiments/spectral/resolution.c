@@ -13,7 +13,7 @@
 #include "common/photographs.h"
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 #include "spectral/nonnegative.h"
 #include "spectral/operator_norms.h"
 

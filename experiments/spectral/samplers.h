@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spectral/landmarks.h"
+#include "common/landmarks.h"
 
 typedef struct {
     const char *name;

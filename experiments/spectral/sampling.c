@@ -15,7 +15,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 #include "spectral/nystrom.h"
 #include "spectral/samplers.h"
 
@@ -385,32 +385,36 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- sampling_summary.csv ---- */
 
-static const column summary_columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"n", COLUMN_INTEGER, "", "number of tokens"},
-    {"m", COLUMN_INTEGER, "", "number of landmarks"},
-    {"sampler", COLUMN_TEXT, "", "as in sampling.csv"},
-    {"draws", COLUMN_INTEGER, "", "rows of sampling.csv: seeds, samples and draws"},
-    {"trace_error_median", COLUMN_REAL, "", "of them"},
-    {"trace_error_min", COLUMN_REAL, "", "the smallest"},
-    {"trace_error_max", COLUMN_REAL, "", "the largest"},
-    {"trace_ratio_median", COLUMN_REAL, "", "to the best matrix of rank m; missing as there"},
-    {"trace_ratio_min", COLUMN_REAL, "", "the smallest"},
-    {"trace_ratio_max", COLUMN_REAL, "", "the largest"},
-    {"draw_spread", COLUMN_REAL, "",
-     "the largest over the smallest trace error of draws of the same tokens, the worst seed and "
-     "sample; 1 for samplers without randomness, missing where an error is 0"},
-    {"spectral_error_median", COLUMN_REAL, "", "of them"},
-    {"spectral_error_min", COLUMN_REAL, "", "the smallest"},
-    {"spectral_error_max", COLUMN_REAL, "", "the largest"},
-    {"spectral_ratio_median", COLUMN_REAL, "", "to the best matrix of rank m; missing as there"},
-    {"value_error_median", COLUMN_REAL, "", "of them"},
-    {"kappa_median", COLUMN_REAL, "",
-     "of A's condition numbers; those at the floor stand for more"},
-    {"rank_f32_min", COLUMN_INTEGER, "", "the smallest numerical rank of A in f32"},
-    {"place", COLUMN_INTEGER, "",
-     "1 for the sampler with the smallest median trace error of this input, n and m"},
-};
+#define SUMMARY_ROW(X)                                                                             \
+    X(TEXT, input, "", "where the tokens come from", cell_text(raw, like, "input"))                \
+    X(INTEGER, n, "", "number of tokens", cell_integer(raw, like, "n"))                            \
+    X(INTEGER, m, "", "number of landmarks", cell_integer(raw, like, "m"))                         \
+    X(TEXT, sampler, "", "as in sampling.csv", name)                                               \
+    X(INTEGER, draws, "", "rows of sampling.csv: seeds, samples and draws", trace.count)           \
+    X(REAL, trace_error_median, "", "of them", trace.median)                                       \
+    X(REAL, trace_error_min, "", "the smallest", trace.least)                                      \
+    X(REAL, trace_error_max, "", "the largest", trace.most)                                        \
+    X(REAL_IF, trace_ratio_median, "", "to the best matrix of rank m; missing as there",           \
+      trace_ratio.count > 0, trace_ratio.median)                                                   \
+    X(REAL_IF, trace_ratio_min, "", "the smallest", trace_ratio.count > 0, trace_ratio.least)      \
+    X(REAL_IF, trace_ratio_max, "", "the largest", trace_ratio.count > 0, trace_ratio.most)        \
+    X(REAL_IF, draw_spread, "",                                                                    \
+      "the largest over the smallest trace error of draws of the same tokens, the worst seed "     \
+      "and sample; 1 for samplers without randomness, missing where an error is 0",                \
+      isfinite(draws), draws)                                                                      \
+    X(REAL, spectral_error_median, "", "of them", norm.median)                                     \
+    X(REAL, spectral_error_min, "", "the smallest", norm.least)                                    \
+    X(REAL, spectral_error_max, "", "the largest", norm.most)                                      \
+    X(REAL_IF, spectral_ratio_median, "", "to the best matrix of rank m; missing as there",        \
+      norm_ratio.count > 0, norm_ratio.median)                                                     \
+    X(REAL, value_error_median, "", "of them", collect(raw, like, name, "value_error").median)     \
+    X(REAL, kappa_median, "", "of A's condition numbers; those at the floor stand for more",       \
+      collect(raw, like, name, "kappa").median)                                                    \
+    X(INTEGER, rank_f32_min, "", "the smallest numerical rank of A in f32",                        \
+      least_rank(raw, like, name))                                                                 \
+    X(INTEGER, place, "",                                                                          \
+      "1 for the sampler with the smallest median trace error of this input, n and m", place)
+static const column summary_columns[] = {SUMMARY_ROW(LIST_COLUMN)};
 enum { SUMMARY_COLUMNS = sizeof summary_columns / sizeof *summary_columns };
 
 static int compare_numbers(const void *a, const void *b)
@@ -491,34 +495,14 @@ static int64_t place_of(const double *medians, int which)
     return place;
 }
 
-static void summarise(const table *raw, int64_t like, const char *name, int64_t place,
-                      table *summary)
+static void summarise(const table *raw, int64_t like, const char *name, int64_t place, table *to)
 {
     spread trace = collect(raw, like, name, "trace_error");
     spread norm = collect(raw, like, name, "spectral_error");
     spread trace_ratio = collect(raw, like, name, "trace_ratio");
     spread norm_ratio = collect(raw, like, name, "spectral_ratio");
-    table_text(summary, cell_text(raw, like, "input"));
-    table_integer(summary, cell_integer(raw, like, "n"));
-    table_integer(summary, cell_integer(raw, like, "m"));
-    table_text(summary, name);
-    table_integer(summary, trace.count);
-    table_real(summary, trace.median);
-    table_real(summary, trace.least);
-    table_real(summary, trace.most);
     double draws = draw_spread(raw, like, name);
-    table_real_if(summary, trace_ratio.count > 0, trace_ratio.median);
-    table_real_if(summary, trace_ratio.count > 0, trace_ratio.least);
-    table_real_if(summary, trace_ratio.count > 0, trace_ratio.most);
-    table_real_if(summary, isfinite(draws), draws);
-    table_real(summary, norm.median);
-    table_real(summary, norm.least);
-    table_real(summary, norm.most);
-    table_real_if(summary, norm_ratio.count > 0, norm_ratio.median);
-    table_real(summary, collect(raw, like, name, "value_error").median);
-    table_real(summary, collect(raw, like, name, "kappa").median);
-    table_integer(summary, least_rank(raw, like, name));
-    table_integer(summary, place);
+    SUMMARY_ROW(LIST_PUT)
 }
 
 /* All samplers of the input, n and m of row `like`. */

@@ -13,7 +13,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 #include "spectral/operator_norms.h"
 
 /* ---- What is measured ---- */

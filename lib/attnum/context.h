@@ -5,7 +5,7 @@
  * There is no global state (ATTNUM_ISA is read when a context is made). Two contexts in two threads
  * do not disturb each other; one context must not be used by two threads at a time.
  *
- * attnum spreads work over batch, heads and token blocks with OpenMP and calls LAPACK from inside
+ * attnum spreads work over batch, heads and token blocks with OpenMP and calls LAPACK from within
  * those threads, one small matrix per call. Let its BLAS run on one thread
  * (OPENBLAS_NUM_THREADS=1 or openblas_set_num_threads(1)): it is faster, and results are then the
  * same bits whatever the number of threads. The library does not set this, because it is a setting

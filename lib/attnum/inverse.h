@@ -128,7 +128,7 @@ typedef struct {
     atn_alpha_search search;  /* the halving rule's test */
     double search_limit;      /* halve while the norm exceeds this: 1 (paper), 1.01 (code) */
     int search_cap;           /* the most halvings: 10 */
-    bool search_accepts_last; /* at the cap: go on with the last alpha (code), or give up (paper) */
+    bool search_accepts_last; /* at the cap: continue with the last alpha (code), or fail (paper) */
     atn_alpha_scope scope;
     atn_stopping stopping; /* with best, iterations is the most there may be; the polynomial
                               iterations have their guard instead and take none */
@@ -314,7 +314,7 @@ const char *atn_gradient_name(atn_gradient gradient); /* null if out of range */
  * want of a start is a constant.
  *
  * Returns as atn_inverse; ATN_NONFINITE if da overflows (da is NaN) or dx is not finite;
- * ATN_ERR_UNSUPPORTED if `gradient` does not go with the method. Cost beside the inverse: 2
+ * ATN_ERR_UNSUPPORTED if `gradient` does not go with the method. Cost on top of the inverse: 2
  * products of m x m matrices (closed), 5 per step (steps, which allocates T m^2 elements per
  * thread), 6 (pseudo). Allocates the inverse and 4 m^2 elements more per thread. */
 atn_status atn_inverse_backward(atn_context *context, const atn_inverse_desc *desc,

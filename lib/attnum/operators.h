@@ -7,7 +7,7 @@
  * another's, has no weights: it is 0. So are sums over no keys, of which xnorm's norms are then 0/0
  * without an epsilon. A field an operator does not name is ignored. Tensors are not copied, are
  * read at every call, must be dense (rows side by side, heads after one another) and have the
- * plan's dtype; null data stands for what is said. */
+ * plan's dtype; null data has the meaning that is said. */
 #ifndef ATTNUM_OPERATORS_H
 #define ATTNUM_OPERATORS_H
 
@@ -301,7 +301,7 @@ typedef enum { ATN_PARAMETER_LIST(ATN_NAMED_ENTRY) ATN_PARAMETER_COUNT } atn_par
 
 const char *atn_parameter_name(atn_parameter parameter); /* null if out of range */
 
-/* Where the tensor stands in a description. */
+/* The offset of the tensor in a description. */
 atn_tensor *atn_attention_parameter(atn_attention_desc *desc, atn_parameter parameter);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sampling: how landmarks L (m x d) come from tokens Q (n x d), SOFT (IJCV) section 3.2.
  *
- * Grids are row-major: token y * width + x stands at row y, column x. */
+ * Grids are row-major: token y * width + x is at row y, column x. */
 #ifndef ATTNUM_SAMPLING_H
 #define ATTNUM_SAMPLING_H
 

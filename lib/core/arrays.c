@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arrays of a description: where they stand, who reads them, whether a device can, and copies
+/* The arrays of a description: where they are, who reads them, whether a device can, and copies
  * of them on a device. */
 #include <stddef.h>
 
@@ -66,7 +66,7 @@ static array tensor_array(atn_attention_desc *desc, const entry *e)
     atn_tensor *t = (atn_tensor *)((char *)desc + e->offset);
     bool read = has(e->readers, (int)desc->op) &&
                 (e->samplings == 0 || has(e->samplings, (int)desc->sampling.kind));
-    if (desc->lsh.buckets && t == &desc->lsh.rotations) /* given buckets stand for them */
+    if (desc->lsh.buckets && t == &desc->lsh.rotations) /* given buckets replace them */
         read = false;
     int64_t count = 0;
     if (t->data && atn_tensor_check(t) == ATN_OK)
@@ -85,7 +85,7 @@ static int64_t bucket_count(const atn_lsh_options *l, const atn_attention_shape 
     return count;
 }
 
-/* Of operator desc->op or not: what is not null is there. `read` is right only for a description
+/* Of operator desc->op or not: what is not null is given. `read` is right only for a description
  * that has been checked. */
 static void list_arrays(atn_attention_desc *desc, const atn_attention_shape *shape,
                         array all[ARRAYS])

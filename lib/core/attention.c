@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans: the same for every operator; what differs stands in the registry's row. */
+/* Plans: the same for every operator; what differs is in the registry's row. */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -426,7 +426,7 @@ static atn_status check_parameter_gradient(const atn_plan *plan, int p,
     return status == ATN_OK ? check_apart(plan, inputs, name, gradient) : status;
 }
 
-/* What is asked of a backward call beside its tensors; fills in[]. */
+/* What is asked of a backward call in addition to its tensors; fills in[]. */
 static atn_status check_backward(const atn_plan *plan, const atn_attention_inputs *inputs,
                                  const atn_tensor *dout, const atn_gradients *gradients,
                                  argument in[IN_COUNT])

@@ -26,11 +26,11 @@ struct atn_context {
     atn_isa isa; /* never ATN_ISA_AUTO */
     atn_allocator allocator;
     char error[256];
-    void *
-        *inside[2]; /* marks to set around the arithmetic of inverses; null: none (core/timing.h) */
+    void **inside[2]; /* the timing events around the arithmetic of inverses; null: none
+                         (core/timing.h) */
 };
 
-/* Where token i of those that are there stood before padding was left out. */
+/* The position of token i before padding was left out. */
 static inline int64_t core_position(const int64_t *positions, int64_t i)
 {
     return positions ? positions[i] : i;
@@ -46,7 +46,7 @@ static inline double core_max(double a, double b)
 atn_status core_fail(atn_context *context, atn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* atn_tensor_check, plus the dtype and shape wanted; -1 stands for any. The reason names the
+/* atn_tensor_check, plus the dtype and shape wanted; -1 means any. The reason names the
  * argument. */
 atn_status core_check_tensor(atn_context *context, const char *name, const atn_tensor *tensor,
                              int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);

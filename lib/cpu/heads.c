@@ -134,7 +134,7 @@ static head direct_head(const call *c, int64_t piece)
     return h;
 }
 
-/* The positions of the tokens that are there; returns how many. */
+/* The positions of the tokens that are not padding; returns how many. */
 static int64_t list_present(int64_t length, const unsigned char *mask, int64_t *positions)
 {
     int64_t count = 0;
@@ -151,8 +151,9 @@ void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real
         memcpy(to + i * cols, from + rows[i] * stride, (size_t)cols * sizeof *to);
 }
 
-void R(scatter_add_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
-                         real *to, int64_t stride)
+/* Adds to rows[0], rows[1], ... of `to`. */
+static void scatter_add_rows(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                             real *to, int64_t stride)
 {
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < cols; c++)
@@ -272,18 +273,18 @@ static void forward(const call *c, int64_t piece)
         return;
     for (int64_t i = 0; i < whole.n; i++)
         memset(whole.out + i * whole.out_stride, 0, (size_t)whole.dv * sizeof(real));
-    R(scatter_add_rows)(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
+    scatter_add_rows(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
 }
 
 static void close_gradients(const call *c, const head *whole, const head *h)
 {
     if (!masked(c))
         return;
-    R(scatter_add_rows)(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
-    R(scatter_add_rows)
-    (h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k, whole->grad_k_stride);
-    R(scatter_add_rows)
-    (h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
+    scatter_add_rows(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
+    scatter_add_rows(h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k,
+                     whole->grad_k_stride);
+    scatter_add_rows(h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v,
+                     whole->grad_v_stride);
 }
 
 static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)
@@ -324,7 +325,7 @@ static void after(const call *c, int64_t piece)
     close_gradients(c, &whole, &h);
 }
 
-/* A head that is bad says so in all of its gradients. */
+/* A head with NaN or infinity has NaN in all of its gradients. */
 static void spoil(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
@@ -381,8 +382,8 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
 
 /* ---- Fewer heads than threads ---- */
 
-/* In how many parts the queries of each head are worked on. Causal ones stand at positions, which
- * a part would have to know. */
+/* The number of parts into which the queries of each head are split. Causal ones are at positions,
+ * which a part would have to know. */
 static int64_t parts_of_queries(const call *c)
 {
     const atn_attention_shape *s = &c->heads->shape;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an operator that works head by head is made of, for one `real`. heads.c runs it: it checks
+/* The parts of an operator that works head by head, for one `real`. heads.c runs it: it checks
  * for NaN, leaves out padding, spreads heads over threads and adds up parameters' gradients. */
 #ifndef CPU_HEADS_H
 #define CPU_HEADS_H
@@ -7,7 +7,7 @@
 #include "cpu/blocks.h"
 #include "operators/list.h"
 
-/* One head of a call. Padding has been left out: n and n_k count the tokens that are there. */
+/* One head of a call. Padding has been left out: n and n_k count the tokens that are left. */
 typedef struct {
     const atn_attention_desc *desc;
     int64_t index, heads;         /* which of the h heads, for parameters */
@@ -20,8 +20,8 @@ typedef struct {
     int64_t q_stride, k_stride, v_stride;
     real *out; /* forward only: n x dv, to be overwritten */
     int64_t out_stride;
-    /* backward only; gradients are added to, or overwritten if the operator says so. grad_k may be
-     * the same memory as grad_q */
+    /* backward only; gradients are added to, or overwritten if the operator asks for it. grad_k may
+     * be the same memory as grad_q */
     const real *grad_out;
     real *grad_q, *grad_k, *grad_v;
     int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
@@ -59,7 +59,7 @@ typedef R(head_operator) head_operator;
 #define CPU_EXTERN(code, name, family) family##_EXTERN(code, name)
 OPERATOR_LIST(CPU_EXTERN)
 
-/* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
+/* Tokens that are processed at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };
 
 static inline int64_t head_smaller(int64_t a, int64_t b)
@@ -81,11 +81,9 @@ static inline real *head_matrix(const atn_tensor *t, int64_t index)
     return (real *)atn_tensor_matrix(t, 0, t->heads == 1 ? 0 : index);
 }
 
-/* Rows that are not side by side: copies rows[0], rows[1], ... of `from`, and adds back to them. */
+/* Copies rows[0], rows[1], ... of `from`. */
 void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
                     int64_t stride, real *to);
-void R(scatter_add_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
-                         real *to, int64_t stride);
 
 void R(heads_layout)(core_arena *arena, cpu_heads *heads);
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops that are written for vectors, as wide as the instruction set has them
- * (simd_kernels.c, product_kernels.c, triangular.c, tridiagonal.c). No sum is reordered, and every
+ * (simd_kernels.c, products.c, triangular.c, tridiagonal.c). No sum is reordered, and every
  * product that is added or subtracted is fused with that (one rounding) where the set has such an
  * instruction. So AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are
  * SLEEF's (at most 1 ulp). */

@@ -91,7 +91,7 @@ static void distances(int64_t p, int64_t d, const real *x, int64_t x_stride, con
                       out_stride);
 }
 
-/* What is left of whole vectors is one that begins earlier: made of what stood there before. */
+/* The end is a vector that begins earlier, loaded before its first elements are overwritten. */
 static void exponentials(int64_t count, real factor, real shift, real *x)
 {
     lanes last = {0};
@@ -171,17 +171,17 @@ static real largest_lane(lanes most)
 
 static real largest(int64_t count, const real *x, real least)
 {
-    lanes most = (lanes){0} + least, beside = most;
+    lanes most = (lanes){0} + least, second = most;
     int64_t i = 0;
     for (; i + 2 * LANES <= count; i += 2 * LANES) {
         most = larger(*(const lanes *)(x + i), most);
-        beside = larger(*(const lanes *)(x + i + LANES), beside);
+        second = larger(*(const lanes *)(x + i + LANES), second);
     }
     if (i + LANES <= count)
         most = larger(*(const lanes *)(x + i), most);
     if (count >= LANES) { /* the end, with what was seen again: no harm */
-        beside = larger(*(const lanes *)(x + count - LANES), beside);
-        return largest_lane(larger(most, beside));
+        second = larger(*(const lanes *)(x + count - LANES), second);
+        return largest_lane(larger(most, second));
     }
     for (; i < count; i++)
         least = x[i] > least ? x[i] : least;

@@ -89,7 +89,7 @@ typedef struct {
     void *work;                       /* per thread: thread_reals */
     void *state;                      /* per head: head_reals */
     void **joined;                    /* the states of heads that are finite */
-    void *gathered;                   /* per thread, with padding: the tokens that are there */
+    void *gathered;                   /* per thread, with padding: the tokens without it */
     int64_t *positions;               /* per thread, with padding: where they stood */
     void *sums[ATN_PARAMETER_COUNT];  /* per head: a parameter's gradient over the batch */
     unsigned char *nonfinite;         /* per head of the batch */

@@ -4,7 +4,7 @@
  * nothing to do with tiles, nor with the instruction set. */
 #include "cpu/simd_set.h"
 
-/* Of a tile: as product_kernels.c has them. */
+/* Of a tile: as products.c has them. */
 #ifdef SIMD_AVX512
 enum { VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_4 = 6 };
 #else

@@ -25,7 +25,7 @@ enum { BLOCK_THREADS = 256, BLOCK_WARPS = BLOCK_THREADS / 32 };
          i##_entry < i##_all && (i = i##_entry / c##_count, c = i##_entry % c##_count, true);      \
          i##_entry += BLOCK_THREADS)
 
-/* One head's rows in the caller's memory. Row i stands at positions[i], or at i. */
+/* One head's rows in the caller's memory. Row i is at positions[i], or at i. */
 typedef struct {
     void *memory;
     atn_dtype type;

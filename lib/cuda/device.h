@@ -14,7 +14,7 @@ extern "C" {
 int device_count(const char **reason);
 atn_status device_describe(int ordinal, atn_device_info *info);
 
-/* What a context for ATN_CUDA has beside the rest. */
+/* What a context for ATN_CUDA has in addition. */
 typedef struct device device; /* context->device */
 atn_status device_open(atn_context *context, int ordinal, void *stream);
 void device_close(atn_context *context);

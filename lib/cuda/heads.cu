@@ -15,7 +15,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 
 /* ---- Around every call ---- */
 
-/* The positions of the tokens that are there, in order; returns how many. One warp. */
+/* The positions of the tokens that are not padding, in order; returns how many. One warp. */
 static __device__ int64_t list_present(int64_t length, const unsigned char *mask,
                                        int64_t *positions)
 {
@@ -106,7 +106,7 @@ template <class F> static __device__ void each_entry(const atn_tensor &t, F f)
         f(e / each, e % each / t.cols, e % t.cols);
 }
 
-/* A head that is bad says so in all of its rows; rows that are not there are 0. */
+/* A head with NaN or infinity is NaN in all of its rows; rows of padding are 0. */
 static __global__ void finish_rows(const __grid_constant__ head_call c, atn_tensor t,
                                    const unsigned char *mask)
 {

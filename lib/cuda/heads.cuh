@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an operator that works head by head is made of, for one `real`: passes, each run by one
+/* The parts of an operator that works head by head, for one `real`: passes, each run by one
  * block per head, or per head and chunk of its tokens. heads.cu runs the operator: it checks for
  * NaN, finds the tokens that are there, rounds gradients and adds up parameters'. */
 #ifndef CUDA_HEADS_CUH
@@ -40,7 +40,7 @@ typedef struct {
     real *work; /* block_reals, holding anything */
 } head;
 
-/* Row i, column c of a token stands before padding was left out: */
+/* The place of row i, column c of a token before padding was left out: */
 static __device__ __forceinline__ int64_t head_position(const token_rows &rows, int64_t i)
 {
     return rows.positions ? rows.positions[i] : i;

@@ -9,8 +9,8 @@
 #include "cuda/device.h"
 
 /* Tokens a chunk has at least, a multiple of those a block works on at a time, and the most chunks
- * per head: what chunks sum up stays small beside the tokens. The shape alone decides, so the bits
- * of a result do not depend on the device. */
+ * per head: what chunks sum up stays small compared with the tokens. The shape alone decides, so
+ * the bits of a result do not depend on the device. */
 enum { LEAST_CHUNK = 256, CHUNK_MULTIPLE = 64, MOST_CHUNKS = 128 };
 
 /* Where the blocks' work is in device memory no more run than there is work for, than fill any

@@ -3,7 +3,7 @@
  * factors from shared memory, copies into it that run on while the warp works, and the three
  * conversions that go with them. All are instructions of compute capability 8.0 (PTX ISA, "Warp
  * Level Matrix Multiply-Accumulate", "Matrix Fragments"); nothing else in lib/cuda is written in
- * PTX. Beside each stands what it does, for the emulator.
+ * PTX. Next to each is what it does, for the emulator.
  *
  * A product has 32-byte rows of its factors: 16 elements of bf16 or f16, or 8 of tf32. With
  * g = lane / 4, t = lane % 4, a lane holds of
@@ -201,8 +201,8 @@ static __device__ __forceinline__ void mma_add(float (&c)[4], const uint32_t (&a
 
 /* ---- Shared memory ---- */
 
-/* Four matrices of 8 rows of 16 bytes. Lane i says where row i % 8 of matrix i / 8 stands, and gets
- * of each matrix bytes 4 t .. 4 t + 3 of row g. */
+/* Four matrices of 8 rows of 16 bytes. Lane i gives the address of row i % 8 of matrix i / 8, and
+ * gets of each matrix bytes 4 t .. 4 t + 3 of row g. */
 static __device__ __forceinline__ void mma_load(uint32_t (&words)[4], const void *row)
 {
 #ifdef ATN_EMULATED

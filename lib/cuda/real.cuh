@@ -38,7 +38,7 @@ typedef double real;
 #error "compile with REAL_F32 or REAL_F64"
 #endif
 
-/* a b + c, rounded once on a device, where nothing is fused unless it says so: for the sums that
+/* a b + c, rounded once on a device, where nothing else is fused: for the sums that
  * most of the arithmetic is in. The emulator rounds twice: its host may have no such operation. */
 static __device__ __forceinline__ real real_fma(real a, real b, real c)
 {

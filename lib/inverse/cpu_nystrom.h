@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nystromformer's Z, which stands for the pseudo-inverse of its m x m factor A. */
+/* Nystromformer's Z, its approximation of the pseudo-inverse of its m x m factor A. */
 #ifndef INVERSE_CPU_NYSTROM_H
 #define INVERSE_CPU_NYSTROM_H
 

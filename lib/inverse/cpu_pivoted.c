@@ -109,8 +109,8 @@ bool R(cholesky_factor)(const simd *kernels, int64_t m, real *rows)
         int64_t right = first + SIMD_COLUMNS, end = right < m ? right : m;
         if (!factor_triangle(kernels, first, end, stride, rows))
             return false;
-        triangle_terms beside = {first, end, rows, 1, stride, padded - right, rows + right, stride};
-        kernels->solve(&beside);
+        triangle_terms rest = {first, end, rows, 1, stride, padded - right, rows + right, stride};
+        kernels->solve(&rest);
     }
     return true;
 }

@@ -200,13 +200,13 @@ static const real *append(int64_t m, const real *v, double length, lanczos_basis
 static double smallest_ritz_value(int64_t m, const real *b, lanczos_basis *q, real *v)
 {
     _Static_assert((int)ATN_INTERVAL_STEPS <= (int)SIMD_TRIDIAGONAL, "more steps than it takes");
-    double diagonal[ATN_INTERVAL_STEPS], beside[ATN_INTERVAL_STEPS], scale = R(norm1)(m, b);
+    double diagonal[ATN_INTERVAL_STEPS], off_diagonal[ATN_INTERVAL_STEPS], scale = R(norm1)(m, b);
     memset(q->transposed, 0, (size_t)(m * q->steps) * sizeof(real));
     fill_generic(m, v);
     while (q->count < q->steps) {
         double length = R(frobenius)(m, v);
         if (q->count > 0)
-            beside[q->count - 1] = length;
+            off_diagonal[q->count - 1] = length;
         if (!(length > (double)m * atn_dtype_roundoff(REAL_DTYPE) * (q->count > 0 ? scale : 0)))
             break; /* the subspace is invariant */
         const real *row = append(m, v, length, q);
@@ -215,7 +215,7 @@ static double smallest_ritz_value(int64_t m, const real *b, lanczos_basis *q, re
         for (int pass = 0; pass < 2; pass++)
             remove_components(m, q, v);
     }
-    return R(simd).smallest_eigenvalue(q->count, diagonal, beside);
+    return R(simd).smallest_eigenvalue(q->count, diagonal, off_diagonal);
 }
 
 static void choose_interval(iteration *t)

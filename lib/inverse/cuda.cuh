@@ -10,7 +10,7 @@
 #include "inverse/plan.h"
 #include "inverse/stopping.h"
 
-/* How Q(E) is made of E, products and maps in turn (polynomial.cuh). */
+/* How Q(E) is computed from E, by products and maps in turn (polynomial.cuh). */
 enum { POLYNOMIAL_OPERATIONS = 5 };
 
 typedef struct {
@@ -29,7 +29,7 @@ typedef struct {
     matrix_shape shape;
     int64_t count, reals;
     bool in_shared, keep_factor, batched;
-    bool started; /* starts, halvings and infos are there */
+    bool started; /* starts, halvings and infos are set */
     atn_storage result;
     double roundoff;       /* what X is judged by: the storage's, the result's or the dtype's */
     double dtype_roundoff; /* the dtype's */
@@ -44,7 +44,7 @@ typedef struct {
     int *recorded;
 } inverse_call;
 
-/* Batched calls (batched.cuh), whose starts are there; and A^2 of all matrices into X. */
+/* Batched calls (batched.cuh), whose starts are set; and A^2 of all matrices into X. */
 atn_status R(cuda_batched)(atn_context *context, const cuda_inverse *inverse,
                            const inverse_call *call);
 atn_status R(cuda_batched_squares)(atn_context *context, const cuda_inverse *inverse,
@@ -69,7 +69,7 @@ typedef struct {
 /* What kernels have of their own in shared memory is less than this. */
 enum { STATIC_SHARED = 2048 };
 
-/* Bytes of shared memory that a block can ask for beside that. */
+/* Bytes of shared memory that a block can ask for in addition. */
 static inline size_t cuda_most_shared(const atn_context *context)
 {
     return device_shared(context) - STATIC_SHARED;

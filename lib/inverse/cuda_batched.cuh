@@ -9,9 +9,9 @@
  *
  * What opens and ends a call once, O(m^2) of work, is a block for each matrix as in inverse.cuh.
  *
- * Nothing is read back: a matrix that has stopped keeps its X, since steps write X_{k+1} beside X_k
- * and products only into scratch, and its share of the products runs on for nothing. So the host's
- * loop takes the T steps whatever the matrices do, with stopping best as well.
+ * Nothing is read back: a matrix that has stopped keeps its X, since steps write X_{k+1} next to
+ * X_k and products only into scratch, and its share of the products runs on for nothing. So the
+ * host's loop takes the T steps whatever the matrices do, with stopping best as well.
  *
  * Bits: sums of strips and partials have an order that m alone decides, as everywhere. A product's
  * is cuBLAS's own: the same from run to run for one version of the library, on devices of one
@@ -336,7 +336,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     entry(c.call.shape, a, i, j) = storage_round(c.call.desc.storage, entry(c.call.shape, a, i, j));
 }
 
-/* X_{k+1}(i, j) = stepped(i, j, moved) beside X_k, which is kept where it is the best. `stepped`
+/* X_{k+1}(i, j) = stepped(i, j, moved) next to X_k, which is kept where it is the best. `stepped`
  * also gives X_{k+1} - X_k. Leaves |X_{k+1} - X_k|^2, |X_{k+1}|^2, and whether X_{k+1} is finite.
  */
 template <class F> static __device__ void take_step(const batched_call &c, F stepped)
@@ -465,7 +465,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 
 /* ---- Steps: decisions, a warp for each matrix ---- */
 
-/* Newton-Raphson, stopping best: X_k's residual is there. */
+/* Newton-Raphson, stopping best: X_k's residual is known. */
 static __global__ void __launch_bounds__(32) decide_residual(const __grid_constant__ batched_call c)
 {
     cuda_inverse_run &run = c.runs[blockIdx.x];
@@ -482,7 +482,7 @@ static __global__ void __launch_bounds__(32) decide_residual(const __grid_consta
     run.kept = run.returned != c.k;
 }
 
-/* Newton-Raphson: X_{k+1} is there. */
+/* Newton-Raphson: X_{k+1} has been computed. */
 static __global__ void __launch_bounds__(32) decide_newton(const __grid_constant__ batched_call c)
 {
     cuda_inverse_run &run = c.runs[blockIdx.x];
@@ -505,7 +505,7 @@ static __global__ void __launch_bounds__(32) decide_newton(const __grid_constant
     take_update(p, run.at, relative_update(change, size));
 }
 
-/* Polynomial iterations: E_k is there; the guard (attnum/inverse.h). */
+/* Polynomial iterations: E_k has been computed; the guard (attnum/inverse.h). */
 static __global__ void __launch_bounds__(32) decide_error(const __grid_constant__ batched_call c)
 {
     cuda_inverse_run &run = c.runs[blockIdx.x];
@@ -533,7 +533,7 @@ static __global__ void __launch_bounds__(32) decide_error(const __grid_constant_
         take_update(p, c.k, run.update);
 }
 
-/* Polynomial iterations: X_{k+1} is there. */
+/* Polynomial iterations: X_{k+1} has been computed. */
 static __global__ void __launch_bounds__(32)
     decide_polynomial(const __grid_constant__ batched_call c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nystromformer's Z, which stands for the pseudo-inverse of its m x m factor A, and its derivative:
- * the order-3 iteration (Xiong et al. 2021; Razavi et al. 2014), or by singular values. As
- * inverse/cpu_nystrom.c, by block.cuh's rules; all matrices are dense. */
+/* Nystromformer's Z, its approximation of the pseudo-inverse of its m x m factor A, and its
+ * derivative: the order-3 iteration (Xiong et al. 2021; Razavi et al. 2014), or by singular values.
+ * As inverse/cpu_nystrom.c, by block.cuh's rules; all matrices are dense. */
 #ifndef INVERSE_CUDA_NYSTROM_CUH
 #define INVERSE_CUDA_NYSTROM_CUH
 
@@ -267,7 +267,8 @@ static __device__ void complete_row(int64_t m, real *u, int64_t i)
     }
 }
 
-/* Row i of g and w to where their singular value stands among all: left, right, values. */
+/* Row i of g and w to the place of their singular value in descending order: left, right, values.
+ */
 static __device__ void sort_values(int64_t m, const real *g, const real *w,
                                    const nystrom_singular &s, real *norms)
 {

@@ -5,7 +5,7 @@
 
 #include "operators/operator.h"
 
-/* A tensor of the description: dense, of the plan's dtype, 1 x (1 or h) x rows x cols; -1 stands
+/* A tensor of the description: dense, of the plan's dtype, 1 x (1 or h) x rows x cols; -1 means
  * for any number. */
 atn_status core_check_parameter(atn_context *context, const char *name, const atn_tensor *tensor,
                                 const atn_attention_desc *desc, int64_t heads, int64_t rows,

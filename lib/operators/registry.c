@@ -48,7 +48,7 @@ const atn_operator_info *atn_operator_find(const char *name)
     return NULL;
 }
 
-/* Where each parameter's tensor stands in a description. */
+/* The offset of each parameter's tensor in a description. */
 static const size_t offsets[ATN_PARAMETER_COUNT] = {
     [ATN_PARAMETER_CONV] = offsetof(atn_attention_desc, sampling.weights),
     [ATN_PARAMETER_NORM_WEIGHT] = offsetof(atn_attention_desc, sampling.norm_weight),

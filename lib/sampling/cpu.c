@@ -79,7 +79,7 @@ static void conv(const job *j)
 }
 
 /* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), as the published code applies to the
- * convolution's output (neither stands in the papers). */
+ * convolution's output (neither is in the papers). */
 static void norm_gelu(int64_t d, const real *weight, const real *bias, real *row)
 {
     double mean = 0, variance = 0;

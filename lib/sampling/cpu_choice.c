@@ -70,7 +70,7 @@ static void take(const job *j, int64_t l, int64_t token)
     j->weights[token] = TAKEN;
 }
 
-/* m tokens one after the other, by weights that are there already; uniforms null: the heaviest.
+/* m tokens one after the other, by weights that have been computed; uniforms null: the heaviest.
  * After each, `update` is given the weight it was taken with and changes those of the others. */
 static void take_all(const job *j, const double *uniforms,
                      void (*update)(const job *j, int64_t l, double weight))

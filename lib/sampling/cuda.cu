@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), as the published code applies to the
- * convolution's output (neither stands in the papers). A warp for each landmark. */
+ * convolution's output (neither is in the papers). A warp for each landmark. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     norm_gelu(const __grid_constant__ cuda_sampling s, atn_tensor landmarks)
 {

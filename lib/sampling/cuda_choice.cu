@@ -123,7 +123,7 @@ static __device__ __noinline__ void take(const job &j, int64_t l, int64_t token)
 
 static __device__ void nothing(const job &, int64_t, double) {}
 
-/* m tokens one after the other, by weights that are there already; uniforms null: the heaviest.
+/* m tokens one after the other, by weights that have been computed; uniforms null: the heaviest.
  * After each, `update` is given the weight it was taken with and changes those of the others. */
 template <void (*update)(const job &, int64_t, double)>
 static __device__ void take_all(const job &j, const double *uniforms)

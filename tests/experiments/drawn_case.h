@@ -11,8 +11,7 @@ enum { SIDE = 14, N = SIDE * SIDE, STRIDE = 2, M = 49, D = 32, CELLS = STRIDE * 
  * bottleneck matrix and P; `raw` are the tokens before they are sampled. */
 typedef struct {
     program_options s;
-    case_list list;
-    case_draw draw;
+    landmark_sweep draws;
     bottleneck b;
     double *raw, *tokens, *cross;
 } drawn_case;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "scratch.h"
 
+#include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -97,6 +98,29 @@ const char *captured(void)
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);
     return text;
+}
+
+static char *written;
+static size_t written_size;
+
+FILE *begin_text(void)
+{
+    FILE *file = open_memstream(&written, &written_size);
+    cr_assert(file);
+    return file;
+}
+
+char *end_text(FILE *file)
+{
+    fclose(file);
+    return written;
+}
+
+void expect_written(FILE *file, const char *want)
+{
+    char *text = end_text(file);
+    cr_expect(strcmp(text, want) == 0, "%s, expected:\n%s", text, want);
+    free(text);
 }
 
 bool is_one_line_with(const char *text, const char *fragment)

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* For .init and .fini: enter a fresh folder; remove it with the files and folders in it. */
 void scratch_begin(void);
@@ -18,6 +19,12 @@ unsigned char *scratch_read(const char *path, size_t *size);
 /* Collects stderr from here on, until captured() returns what was written. */
 void capture(void);
 const char *captured(void);
+
+/* A stream into memory; closes it and returns its text, to be freed; or expects that text. One at a
+ * time. */
+FILE *begin_text(void);
+char *end_text(FILE *file);
+void expect_written(FILE *file, const char *want);
 
 /* True if `text` is one line that contains the fragment. */
 bool is_one_line_with(const char *text, const char *fragment);

@@ -6,21 +6,7 @@
 #include <string.h>
 
 #include "claims/markdown.h"
-
-static char *text;
-static size_t size;
-
-static FILE *begin(void)
-{
-    return open_memstream(&text, &size);
-}
-
-static void expect_written(FILE *file, const char *want)
-{
-    fclose(file);
-    cr_expect(strcmp(text, want) == 0, "%s, expected:\n%s", text, want);
-    free(text);
-}
+#include "scratch.h"
 
 static const char *const anchors[] = {"S10", "S11", NULL};
 
@@ -38,7 +24,7 @@ Test(claims_markdown, lines_of_markdown)
          "S1 S100 XS10 S10a S_10 S12 XCiT-S10 S10-x <code>S10</code>"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        FILE *file = begin();
+        FILE *file = begin_text();
         markdown_line(&(markdown){file, "label", anchors}, rows[i][0]);
         expect_written(file, rows[i][1]);
     }
@@ -73,7 +59,7 @@ Test(claims_markdown, blocks_of_markdown)
          TABLE "<thead><tr><th class=\"text\">a</th></tr>\n</thead>\n</table></div>\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        FILE *file = begin();
+        FILE *file = begin_text();
         markdown_blocks(&(markdown){file, "a & b", anchors}, rows[i][0]);
         expect_written(file, rows[i][1]);
     }

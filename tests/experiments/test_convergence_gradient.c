@@ -42,21 +42,21 @@ static void find_spectrum(const char *options, spectrum *x)
     void *state;
     int64_t points;
     static const int64_t stages[] = {3, 0};
-    case_defaults defaults = {NULL, stages, false};
-    case_list list;
+    stage_defaults defaults = {NULL, stages, false};
+    landmark_sweep draws;
     double *tokens, g[SIZE], *w = must_allocate(SIZE, sizeof *w);
     atn_context *context;
     cr_assert_eq(prepare(&s, options, &state, &points), EXIT_PASS);
-    cr_assert_eq(case_list_open(&s, &defaults, &list), EXIT_PASS);
+    cr_assert_eq(landmark_sweep_open_stages(&draws, &s, &defaults), EXIT_PASS);
     cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
-    case_draw draw = case_list_draw(&list, 0);
-    cr_assert_eq(draw.c->plan.landmarks, M);
+    const landmark_point *p = &draws.points[0];
+    cr_assert_eq(p->m, M);
     bottleneck b = bottleneck_create(ATN_F64, M);
-    cr_assert_eq(case_draw_tokens(&draw, &tokens), EXIT_PASS);
-    cr_assert_eq(bottleneck_from_tokens(&b, &draw, context, tokens, NULL), EXIT_PASS);
+    cr_assert_eq(landmark_sweep_tokens(&draws, p, &tokens), EXIT_PASS);
+    cr_assert_eq(bottleneck_from_tokens(&b, &draws, p, context, tokens, NULL), EXIT_PASS);
     cr_assert_eq(ref_eigenvalues(M, b.exact, x->lambda, w, NULL), ATN_OK);
     x->norm1 = ref_norm1(M, b.exact);
-    random_stream *r = random_create(draw.seed, "gradient", (uint64_t)draw.sample);
+    random_stream *r = random_create(p->seed, "gradient", (uint64_t)p->sample);
     for (int i = 0; i < M; i++)
         for (int j = 0; j <= i; j++)
             g[i * M + j] = g[j * M + i] = (double)(float)random_normal(r);
@@ -77,7 +77,7 @@ static void find_spectrum(const char *options, spectrum *x)
     free(tokens);
     bottleneck_free(&b);
     atn_context_free(context);
-    case_list_free(&list);
+    landmark_sweep_close(&draws);
     e->release(state);
     options_free(&s);
 }

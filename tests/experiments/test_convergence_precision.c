@@ -15,7 +15,7 @@
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 TestSuite(convergence_precision, .init = scratch_begin, .fini = scratch_end);
 

@@ -108,20 +108,20 @@ static int check_inputs(atn_dtype dtype, double most_condition, tally *t)
     int used = 0;
     prepare_run(&r, &convergence_curves,
                 "--input photos,smooth,noisy,iid,iid:0.3,clusters --samples 1");
-    case_list list;
+    landmark_sweep draws;
     static const int64_t stages[] = {1, 2, 3, 0};
-    case_defaults defaults = {NULL, stages, false};
-    cr_assert_eq(case_list_open(&r.s, &defaults, &list), EXIT_PASS);
+    stage_defaults defaults = {NULL, stages, false};
+    cr_assert_eq(landmark_sweep_open_stages(&draws, &r.s, &defaults), EXIT_PASS);
     atn_context *context;
     cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
-    for (int64_t point = 0; point < list.points; point++) {
+    for (int64_t point = 0; point < draws.count; point++) {
         char name[128];
         double *tokens;
-        case_draw draw = case_list_draw(&list, point);
-        case_draw_describe(&draw, name, sizeof name);
-        bottleneck b = bottleneck_create(dtype, draw.c->plan.landmarks);
-        cr_assert_eq(case_draw_tokens(&draw, &tokens), EXIT_PASS);
-        cr_assert_eq(bottleneck_from_tokens(&b, &draw, context, tokens, NULL), EXIT_PASS);
+        const landmark_point *p = &draws.points[point];
+        landmark_sweep_describe(&draws, point, name, sizeof name);
+        bottleneck b = bottleneck_create(dtype, p->m);
+        cr_assert_eq(landmark_sweep_tokens(&draws, p, &tokens), EXIT_PASS);
+        cr_assert_eq(bottleneck_from_tokens(&b, &draws, p, context, tokens, NULL), EXIT_PASS);
         if (bottleneck_largest(&b) <= most_condition * bottleneck_smallest(&b, false)) {
             used++;
             check_matrix(&b, name, t);
@@ -130,7 +130,7 @@ static int check_inputs(atn_dtype dtype, double most_condition, tally *t)
         bottleneck_free(&b);
     }
     atn_context_free(context);
-    case_list_free(&list);
+    landmark_sweep_close(&draws);
     end_run(&r);
     return used;
 }

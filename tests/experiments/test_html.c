@@ -7,21 +7,7 @@
 #include <string.h>
 
 #include "common/html.h"
-
-static char *text;
-static size_t size;
-
-static FILE *begin(void)
-{
-    return open_memstream(&text, &size);
-}
-
-static void expect_written(FILE *file, const char *want)
-{
-    fclose(file);
-    cr_expect(strcmp(text, want) == 0, "%s, expected:\n%s", text, want);
-    free(text);
-}
+#include "scratch.h"
 
 Test(html, hostile_text_is_escaped)
 {
@@ -34,7 +20,7 @@ Test(html, hostile_text_is_escaped)
         {"\xff\xc3", "??"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        FILE *file = begin();
+        FILE *file = begin_text();
         html_text(file, rows[i].text);
         expect_written(file, rows[i].want);
     }
@@ -45,7 +31,7 @@ Test(html, base64)
 {
     static const char *const rows[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        FILE *file = begin();
+        FILE *file = begin_text();
         html_base64(file, strlen(rows[i][0]), rows[i][0]);
         expect_written(file, rows[i][1]);
     }
@@ -65,10 +51,10 @@ Test(html, frame)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         html_page page = {.title = "a & b", .style = "p{c:d}", .script = rows[i].script};
-        FILE *file = begin();
+        FILE *file = begin_text();
         html_begin(file, &page);
         html_end(file, &page, "attnum '<x>'");
-        fclose(file);
+        char *text = end_text(file);
         cr_expect(strncmp(text, "<!DOCTYPE html>", 15) == 0 &&
                       strstr(text, "<title>a &amp; b</title>") && strstr(text, "p{c:d}</style>") &&
                       strstr(text, "<code>attnum &#39;&lt;x&gt;&#39;</code>") &&
@@ -86,7 +72,7 @@ Test(html, tables)
     table *t = table_create(columns, 3);
     table_text(t, "c & d"), table_integer(t, 12345678), table_real(t, 1.23456e-7);
     table_missing(t), table_missing(t), table_real(t, INFINITY);
-    FILE *file = begin();
+    FILE *file = begin_text();
     html_table(file, "a & b", t);
     expect_written(file,
                    "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"a &amp; b\">"

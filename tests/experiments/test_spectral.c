@@ -1,80 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Landmarks of the spectral experiments, and what all of these experiments promise: clear errors,
- * points that can be repeated, results that do not depend on the number of threads. */
+/* What all spectral experiments promise: clear errors, points that can be repeated, results that do
+ * not depend on the number of threads. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <soft.h>
-
 #include "common/report.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 TestSuite(spectral, .init = scratch_begin, .fini = scratch_end);
-
-/* ---- Landmarks ---- */
-
-Test(spectral, photographs_give_the_numbers_of_landmarks_that_pooling_has)
-{
-    static const int64_t sides[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32};
-    program_options s = {.inputs = {1, (const char *[]){"photos"}}};
-    input_set set;
-    token_grid grid;
-    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
-    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
-        int64_t p = sides[i];
-        int64_t given = landmark_grid(set.items[0], p * p, &grid);
-        cr_expect(given == p * p && grid.stride == 64 / p && grid_landmarks(&grid) == p * p &&
-                      grid.height == 64 && grid.width == 64 && grid.patch == 4 && !grid.windows,
-                  "p=%" PRId64 " given=%" PRId64 " stride=%" PRId64, p, given, grid.stride);
-    }
-    int64_t nearest = landmark_grid(set.items[0], 121, &grid);
-    cr_expect(nearest == 100 && grid.stride == 6, "nearest to 121: %" PRId64, nearest);
-    input_set_free(&set);
-}
-
-Test(spectral, synthetic_inputs_give_squares)
-{
-    static const int64_t nearest_squares[][2] = {{1, 1},   {2, 1},   {3, 4},      {16, 16},
-                                                 {56, 49}, {57, 64}, {1024, 1024}};
-    program_options s = {.inputs = {1, (const char *[]){"iid"}}};
-    input_set set;
-    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
-    for (size_t i = 0; i < sizeof nearest_squares / sizeof *nearest_squares; i++) {
-        token_grid grid;
-        int64_t m = nearest_squares[i][0], nearest = landmark_grid(set.items[0], m, &grid);
-        cr_expect(nearest == nearest_squares[i][1] && grid.height * grid.width == nearest &&
-                      grid.stride == 1,
-                  "m=%" PRId64 " nearest=%" PRId64, m, nearest);
-    }
-    input_set_free(&set);
-}
-
-Test(spectral, landmarks_are_pooled_tokens)
-{
-    program_options s = {.inputs = {1, (const char *[]){"photos"}}};
-    atn_context *context = make_context();
-    input_set set;
-    token_grid grid = {14, 14, 16, 3, false}; /* 3 does not divide 14 */
-    double *tokens = make_matrix(196, TOKEN_DIM), *landmarks = make_matrix(16, TOKEN_DIM);
-    double *want = make_matrix(16, TOKEN_DIM);
-    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
-    cr_assert(make_landmarks(set.items[0], &grid, 3, 2, context, tokens, landmarks) == EXIT_PASS);
-    ref_pool(14, 14, TOKEN_DIM, 3, tokens, want);
-    for (int64_t i = 0; i < 16 * TOKEN_DIM; i++)
-        cr_expect(fabs(landmarks[i] - want[i]) <= 1e-13, "(%" PRId64 ",%" PRId64 ") %g, want %g",
-                  i / TOKEN_DIM, i % TOKEN_DIM, landmarks[i], want[i]);
-    free(want);
-    free(landmarks);
-    free(tokens);
-    input_set_free(&set);
-    atn_context_free(context);
-}
 
 /* Without --m: of each usual m the nearest that a file has, each once; from a grid (14 x 14 pools
  * to 1, 4, 9, 16, 49, 196), or in windows (ceil(60 / k)). A file is the same under all seeds. */
@@ -122,29 +61,6 @@ Test(spectral, a_file_gives_the_nearest_it_has)
         cases[i].e->release(state);
         options_free(&s);
     }
-}
-
-Test(spectral, landmarks_of_a_file_without_a_grid_are_means_of_windows)
-{
-    write_sine_tokens("line.npy", 1, 60, 4, 1);
-    program_options s = {.inputs = {1, (const char *[]){"line.npy"}}};
-    atn_context *context = make_context();
-    input_set set;
-    token_grid grid;
-    double tokens[60 * 4], landmarks[9 * 4];
-    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
-    cr_assert(landmark_grid(set.items[0], 9, &grid) == 9 && grid.windows && grid.stride == 7);
-    cr_assert(make_landmarks(set.items[0], &grid, 1, 0, context, tokens, landmarks) == EXIT_PASS);
-    for (int i = 0; i < 9 * 4; i++) {
-        int first = 7 * (i / 4), last = first + 7 < 60 ? first + 7 : 60;
-        double sum = 0;
-        for (int j = first; j < last; j++)
-            sum += tokens[j * 4 + i % 4];
-        cr_expect(fabs(landmarks[i] - sum / (last - first)) <= 1e-14, "(%d,%d) %g", i / 4, i % 4,
-                  landmarks[i]);
-    }
-    input_set_free(&set);
-    atn_context_free(context);
 }
 
 Test(spectral, every_experiment_runs_on_a_file_without_a_grid)

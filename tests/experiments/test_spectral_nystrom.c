@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "dense_soft.h"
 #include <linear_algebra.h>
-#include <soft.h>
 
 #include "common/report.h"
 #include "runs.h"

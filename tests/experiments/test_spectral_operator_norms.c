@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dense_soft.h"
 #include <linear_algebra.h>
 #include <newton.h>
-#include <soft.h>
 
 #include "common/report.h"
 #include "runs.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 #include "spectral/operator_norms.h"
 
 static const double u = 0x1p-53;

@@ -16,7 +16,7 @@
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 TestSuite(spectral_resolution, .init = scratch_begin, .fini = scratch_end);
 

@@ -8,14 +8,14 @@
 
 #include <cblas.h>
 
+#include "dense_soft.h"
 #include <linear_algebra.h>
-#include <soft.h>
 
 #include "common/report.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
-#include "spectral/landmarks.h"
+#include "spectral/matrices.h"
 
 TestSuite(spectral_sampling, .init = scratch_begin, .fini = scratch_end);
 

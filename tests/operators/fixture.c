@@ -9,11 +9,11 @@
 
 #include "conditioning.h"
 #include "data.h"
+#include "dense_soft.h"
 #include "filters.h"
 #include "newton.h"
 #include "pairs.h"
 #include "sampling.h"
-#include "soft.h"
 #include "staged.h"
 
 atn_device fixture_device(void)

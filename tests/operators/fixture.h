@@ -49,7 +49,7 @@ void fixture_sampling_free(fixture_sampling *sampling);
 /* The number of landmarks, m. */
 int64_t fixture_landmark_count(const fixture_sampling *sampling, int64_t n);
 
-/* The landmarks of one head by reference/soft.h; m x d. */
+/* The landmarks of one head by tests/common/dense_soft.h; m x d. */
 void fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d, const double *tokens,
                        double *landmarks);
 

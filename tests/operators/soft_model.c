@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "data.h"
+#include "dense_soft.h"
 #include "linear_algebra.h"
 #include "newton.h"
-#include "soft.h"
 
 /* out = a b for m x m matrices. */
 static void multiply(int64_t m, const double *a, const double *b, double *out)

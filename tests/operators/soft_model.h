@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The derivative of SOFT by differences of the dense reference: no backward formula is used here.
- * The scalar is the sum of dout Y, with Y by reference/soft.h and the inverse X as a function of A
- * that has the derivative wanted. */
+ * The scalar is the sum of dout Y, with Y by tests/common/dense_soft.h and the inverse X as a
+ * function of A that has the derivative wanted. */
 #ifndef TESTS_SOFT_MODEL_H
 #define TESTS_SOFT_MODEL_H
 

@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "data.h"
+#include "dense_soft.h"
 #include "fixture.h"
 #include "linear_algebra.h"
-#include "soft.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 enum { SANITIZED = 1 };

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "data.h"
+#include "dense_soft.h"
 #include "fixture.h"
 #include "linear_algebra.h"
 #include "pairs.h"
-#include "soft.h"
 #include "staged.h"
 
 /* A usual case, for tests to change. */

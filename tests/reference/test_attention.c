@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "attention.h"
+#include "dense_soft.h"
 #include "linear_algebra.h"
 #include "newton.h"
 #include "pseudo_inverse.h"
 #include "ratios.h"
 #include "sampling.h"
-#include "soft.h"
 
 /* Room for everything here. */
 enum { MOST = 512 };
@@ -552,7 +552,7 @@ static void make_grid(grid_waves *w, atn_operator op, atn_sampling_kind kind, bo
         .desc = &w->desc, .shape = {B, H, GRID, D, DV, 0}, .q = w->q, .v = w->v};
 }
 
-/* The landmarks of one head by reference/soft.h; returns m. */
+/* The landmarks of one head by tests/common/dense_soft.h; returns m. */
 static int64_t landmarks_of(const grid_waves *w, const double *q, double *landmarks)
 {
     const atn_sampling *s = &w->desc.sampling;

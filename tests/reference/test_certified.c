@@ -14,10 +14,10 @@
 #include "balls.h"
 #include "certified.h"
 #include "data.h"
+#include "dense_soft.h"
 #include "linear_algebra.h"
 #include "matrices.h"
 #include "ratios.h"
-#include "soft.h"
 
 enum { BITS = 2048 };
 

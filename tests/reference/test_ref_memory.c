@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
+#include "dense_soft.h"
 #include "linear_algebra.h"
 #include "newton.h"
 #include "ref_memory.h"
-#include "soft.h"
 
 static long calls_left = -1; /* negative: never fail */
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dense_soft.h"
 #include "linear_algebra.h"
 #include "ratios.h"
-#include "soft.h"
 
 static void expect_all(const char *what, int64_t rows, int64_t cols, const double *got,
                        const double *want, double tolerance)

@@ -250,7 +250,7 @@ void R(linear_forward)(const head *h, const feature_map *map)
 
 /* ---- Backward ---- */
 
-/* Where 1 / D and e of a block stand. */
+/* Where 1 / D and e of a block are stored. */
 static int64_t rows_at(const linear *l, const token_block *queries)
 {
     return l->causal ? queries->first : 0;

@@ -20,7 +20,7 @@ typedef enum {
     LINEAR_CLAMPED, /* D = max(phi(q).z, epsilon) */
 } linear_denominator;
 
-/* Tokens first .. first + rows - 1 of the queries or keys that are there. */
+/* Tokens first .. first + rows - 1 of the queries or keys that are not padding. */
 typedef struct {
     bool keys;
     int64_t first, rows;

@@ -29,7 +29,7 @@ typedef struct {
     double epsilon, start; /* of D; every component of z_0 */
 } feature_map;
 
-/* Tokens first .. first + rows - 1 of the queries or keys that are there. */
+/* Tokens first .. first + rows - 1 of the queries or keys that are not padding. */
 typedef struct {
     bool keys;
     int64_t first, rows;

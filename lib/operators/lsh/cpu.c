@@ -30,7 +30,7 @@ typedef struct {
     real block_peaks[HEAD_BLOCK];
 } pieces;
 
-/* Tokens that stand side by side in the sequence. */
+/* Tokens that are consecutive in the sequence. */
 typedef struct {
     int64_t count;
     const int32_t *tokens;
@@ -180,7 +180,7 @@ static block block_at(const pieces *p, int64_t start, int64_t offset)
 static void walk(const head *h, pieces *p, const pass *over)
 {
     for (int64_t start = 0; start < p->sequence; start += p->chunk) {
-        /* the chunk before; before the first stands the last */
+        /* the chunk before; the one before the first is the last */
         const int64_t seen[2] = {(start > 0 ? start : p->sequence) - p->chunk, start};
         for (int64_t i = 0; i < p->chunk; i += HEAD_BLOCK) {
             block queries = block_at(p, start, i);

@@ -205,7 +205,7 @@ static __device__ void start_tokens(const head &h)
 
 /* ---- Walking over what sees what ---- */
 
-/* Tokens that stand side by side in the sequence. */
+/* Tokens that are consecutive in the sequence. */
 typedef struct {
     int64_t count;
     const int32_t *tokens;

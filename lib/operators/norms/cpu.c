@@ -104,7 +104,8 @@ static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, 
             sums[e] += term(norm, (double)x[e], units[e]);
 }
 
-/* Moves column e to a unit in which `largest` is at most about 1; 0 stands for no unit yet. */
+/* Moves column e to a unit in which `largest` is at most about 1; 0 means that it has no unit yet.
+ */
 static void fit_unit(column_norms *c, int64_t e, double largest)
 {
     if (largest == 0 || (c->units[e] > 0 && largest * c->units[e] <= 1))

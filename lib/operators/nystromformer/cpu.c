@@ -123,7 +123,7 @@ static int64_t segment_size(const segments *s, int64_t segment)
     return s->size + (segment >= s->few);
 }
 
-/* The first token from `first` on that stands at `end` or later. */
+/* The first token from `first` on whose position is `end` or later. */
 static int64_t tokens_before(int64_t count, const int64_t *positions, int64_t first, int64_t end)
 {
     while (first < count && core_position(positions, first) < end)
@@ -240,7 +240,7 @@ static void backward_join(int64_t count, real *const *states)
 
 /* ---- The residual on V ---- */
 
-/* Query i and the keys that stand within the filter around it. */
+/* Query i and the keys within the filter around it. */
 static void residual(const head *h)
 {
     const atn_tensor *filter = &h->desc->residual;

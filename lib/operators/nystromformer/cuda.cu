@@ -148,7 +148,7 @@ static __device__ int64_t segment_size(const segments &s, int64_t segment)
     return s.size + (segment >= s.few);
 }
 
-/* The first of `count` rows that stands at `position` or later. */
+/* The first of `count` rows at `position` or later. */
 static __device__ int64_t rows_before(const token_rows &rows, int64_t count, int64_t position)
 {
     int64_t low = 0, high = count;

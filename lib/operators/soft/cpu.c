@@ -286,7 +286,7 @@ static void finish_chunk(cpu_soft *soft, const atn_tensor *out, int64_t head, in
     finish(soft, out, head, chunk, first, soft_chunk_end(soft, chunk) - first);
 }
 
-/* A head that met NaN or infinity, in its input or by overflow, says so in every output. */
+/* A head that met NaN or infinity, in its input or by overflow, returns NaN in every output. */
 static void poison(cpu_soft *soft, atn_tensor *out, int64_t head)
 {
     bool bad = false;

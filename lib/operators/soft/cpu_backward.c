@@ -101,7 +101,7 @@ static bool is_bad(const cpu_soft *soft, int64_t head)
 
 /* ---- Between the passes: A ---- */
 
-/* Which landmark stands at place i of the set. */
+/* The landmark at place i of the set. */
 static int64_t landmark_at(const soft_head *h, int64_t i)
 {
     return h->factor ? h->factor->pivots[i] : i;

@@ -331,7 +331,7 @@ static __device__ void write_output(const head &h, const soft_matrices &s)
 
 /* ---- Backward, between the passes: A ---- */
 
-/* Which landmark stands at place i of those used. */
+/* The landmark at place i of those used. */
 static __device__ __forceinline__ int64_t landmark_at(const soft_memory &g, int64_t i)
 {
     return g.pivots ? g.pivots[i] : i;

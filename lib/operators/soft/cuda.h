@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* What passes need beside a head (heads.cuh). Device memory: m x m matrices and what goes with
- * them, per head of the batch. */
+/* What passes need in addition to a head (heads.cuh). Device memory: m x m matrices and what goes
+ * with them, per head of the batch. */
 typedef struct {
     int64_t m;
     bool normalise;  /* SOFT++ */

@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- Rows of the caller's memory ---- */
 
-/* One head's rows; columns that are there, in bytes. */
+/* One head's rows; the columns of the tensor, in bytes. */
 typedef struct {
     char *memory;
     int64_t stride;
@@ -764,7 +764,7 @@ bool soft_fused_aligned(const atn_tensor *t)
 }
 
 /* 512 blocks of four warps are three to four for each multiprocessor of the devices there are; a
- * chunk's sum of 64 x 64 is read and written once more, beside 2048 tokens or more a few percent.
+ * chunk's sum of 64 x 64 is read and written once more: for 2048 tokens or more, a few percent.
  */
 void soft_fused_chunks(const atn_attention_shape *shape, int64_t *chunk, int64_t *chunks)
 {

@@ -41,7 +41,7 @@ typedef struct {
 } soft_fused;
 
 /* Whether a plan can take these passes on a device whose blocks can ask for `shared` bytes of
- * shared memory; if not, *reason (unless null) says what stands against it, e.g. "distance direct".
+ * shared memory; if not, *reason (unless null) says what prevents it, e.g. "distance direct".
  * The inverse in factor form does not fit: its rows K L^-T are bounded, but L^-T is not, and would
  * multiply the rounding of K. */
 bool soft_fused_fits(const atn_attention_desc *desc, const atn_attention_shape *shape, int64_t m,
@@ -51,8 +51,8 @@ bool soft_fused_fits(const atn_attention_desc *desc, const atn_attention_shape *
  * between rows, heads and entries are multiples of 16 bytes. */
 bool soft_fused_aligned(const atn_tensor *t);
 
-/* How a head is cut: enough chunks to fill a device, few enough that their sums are small beside
- * the tokens. The shape alone decides. */
+/* How a head is cut: enough chunks to fill a device, few enough that their sums are small compared
+ * with the tokens. The shape alone decides. */
 void soft_fused_chunks(const atn_attention_shape *shape, int64_t *chunk, int64_t *chunks);
 
 /* The chunks' U, and the output. */

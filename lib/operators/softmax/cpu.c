@@ -14,7 +14,7 @@
  * MOST_ROWS. */
 enum { QUERIES = 192, ROWS = 48, MOST_ROWS = 64, KEYS = 512 / sizeof(real) };
 
-/* A block of queries and where their softmax stands after the keys seen so far. Sums are relative
+/* A block of queries and the state of their softmax after the keys seen so far. Sums are relative
  * to exp(c largest). */
 typedef struct {
     int64_t first, count;

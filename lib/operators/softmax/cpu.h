@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Softmax attention and the softmax of one row, for every operator that is made of them. */
+/* Softmax attention and the softmax of one row, for every operator that consists of them. */
 #ifndef SOFTMAX_CPU_H
 #define SOFTMAX_CPU_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Softmax attention of a head, and the softmax of rows, for every operator that is made of them;
+/* Softmax attention of a head, and the softmax of rows, for every operator that consists of them;
  * as operators/softmax/cpu.c and operators/softmax/cpu_rows.c. By block.cuh's rules. */
 #ifndef SOFTMAX_CUDA_CUH
 #define SOFTMAX_CUDA_CUH
@@ -79,7 +79,7 @@ static __device__ void softmax_rows_backward(int64_t rows, int64_t count, double
 /* ---- The softmax of a tile's rows over keys that come tile by tile (Milakov and Gimelshein 2018)
  * ---- */
 
-/* Where HEAD_TILE rows stand after the keys seen so far. Sums are relative to exp(largest). */
+/* The state of HEAD_TILE rows after the keys seen so far. Sums are relative to exp(largest). */
 typedef struct {
     double *sum;   /* of the weights */
     double *slope; /* backward: of weight (dP - pivot) */
@@ -182,7 +182,7 @@ static __device__ void softmax_measure_tile(const softmax_state &s, int64_t rows
 
 /* ---- Softmax attention ----
  *
- * A head may be made up: any rows can stand for tokens, as long as q, k, v and what is written
+ * A head may be made up: any rows can be its tokens, as long as q, k, v and what is written
  * are set, and n and n_k count them. */
 
 /* Tiles in a block's work. q holds queries or dY, k keys or values; rest is what else a pass
@@ -221,7 +221,7 @@ static __device__ __forceinline__ bool softmax_sees(const head &h, int64_t i, in
     return !h.desc->causal || head_position(h.k, j) <= head_position(h.q, i);
 }
 
-/* The keys from `first` on that a tile of queries whose last is `last` is worked on with; 0: none
+/* The keys from `first` on that a tile of queries whose last is `last` attends to; 0: none
  * of them is seen, nor one after them, as positions ascend. */
 static __device__ __forceinline__ int64_t softmax_keys(const head &h, int64_t last, int64_t first)
 {

@@ -22,7 +22,7 @@ typedef struct {
     double tau;
 } pieces;
 
-/* Tokens that are there both as query and as key, and follow one another in both. */
+/* Tokens that are padding neither as query nor as key, and follow one another in both. */
 typedef struct {
     int64_t query, key, count;
 } run;

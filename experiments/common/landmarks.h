@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the spectral experiments share: opened inputs, landmarks in a wanted number, the bottleneck
- * matrix A of them, and eigenvalues that two routes agree on. */
-#ifndef EXPERIMENTS_SPECTRAL_LANDMARKS_H
-#define EXPERIMENTS_SPECTRAL_LANDMARKS_H
+/* The draws of convergence/ and spectral/: opened inputs, the tokens of a stage or of a number of
+ * landmarks, and the points of a sweep over them, each with tokens and landmarks of its own. */
+#ifndef EXPERIMENTS_LANDMARKS_H
+#define EXPERIMENTS_LANDMARKS_H
 
-#include "common/experiment.h"
-#include "common/inputs.h"
+#include "experiment.h"
+#include "inputs.h"
 
 typedef struct {
     int count;
@@ -16,6 +16,8 @@ typedef struct {
  * not be told apart. Returns an exit code; the set is to be freed in any case. */
 int input_set_open(const program_options *s, const char *const *usual, input_set *set);
 void input_set_free(input_set *set);
+/* For experiment::input. */
+bool input_set_describe(const input_set *set, int index, const char **name, const char **sha256);
 
 /* Tokens on a height x width grid, pooled with a stride; or (windows) height tokens in a row,
  * averaged over windows of `stride` tokens: a file whose grid is not known. */
@@ -36,8 +38,9 @@ token_grid file_grid(const input *in);
  * of 4 pixels, pooled. Files: their own tokens, pooled. */
 int64_t landmark_grid(const input *in, int64_t m, token_grid *grid);
 
-/* Stages as in SOFT: 56, 28, 14 patches of 4, 8, 16 pixels a side; synthetic fields (or null) take
- * the same numbers of tokens; a file has its own. */
+/* The stages of SOFT-Tiny (IJCV Tab. 1), in patches of 4, 8, 16 pixels of a 224 x 224 crop: 56 x
+ * 56, 28 x 28, 14 x 14 tokens, which strides 8, 4, 2 pool to 49 landmarks. Synthetic fields (or
+ * null) take the same numbers of tokens; a file has its own, and no stride. */
 token_grid stage_grid(const input *in, int64_t stage);
 
 /* EXIT_USAGE, reported in the name of an experiment, if a file has so many tokens that n x n
@@ -47,6 +50,9 @@ int refuse_large_files(const input_set *inputs, const char *name);
 /* EXIT_PASS if `given` landmarks, of an input asked for m, are to be taken: m, or what a file has
  * where --m was not given. Otherwise EXIT_USAGE, reported. */
 int check_landmarks(const program_options *s, const input *in, int64_t m, int64_t given);
+
+/* EXIT_USAGE, reported, if --samples is more than the matrices of a file. */
+int check_samples(const program_options *s, const input *in);
 
 int64_t input_dim(const input *in);
 int64_t grid_tokens(const token_grid *grid);
@@ -64,45 +70,20 @@ int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64
 /* s of the kernel for one head of width dim. */
 double kernel_scale(const program_options *s, int64_t dim);
 
-/* K(X, X) of count tokens, f64, with the options' distance, and scale for one head: an input is
- * one. Returns an exit code. */
-int make_kernel(const program_options *s, atn_context *context, int64_t count, int64_t dim,
-                double *tokens, double *kernel);
-/* K(X, Y) of rows tokens x and cols tokens y, the same way. */
-int make_cross_kernel(const program_options *s, atn_context *context, int64_t rows, int64_t cols,
-                      int64_t dim, double *x, double *y, double *kernel);
-
-/* X_20 of a Newton-Raphson variant for symmetric a, m x m, and of nr-paper: the papers' stand-in
- * for A+. Return an exit code. */
-enum { PAPER_STEPS = 20 };
-int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a,
-                    double *x);
-int make_iterate(atn_context *context, int64_t m, double *a, double *x);
-
-/* EXIT_CHECK and a line on stderr if two routes to what disagree by so many times the rounding
- * error to be expected that the ruler's rule for spectra FAILs. */
-int check_disagreement(double disagreement, const char *what, int64_t n);
-/* lambda (descending) and w, or null, of symmetric a by two routes, their disagreement checked. */
-int checked_eigenvalues(int64_t n, const double *a, double *lambda, double *w);
-/* The smallest and the largest of them, and |a|_2, the same way. */
-int checked_ends(int64_t n, const double *a, double *lowest, double *highest);
-int checked_norm(int64_t n, const double *a, double *norm);
-
-/* Eigenvalues (descending) above m u lambda_1. */
-int64_t numerical_rank(int64_t m, const double *lambda, double u);
-
 /* Reports a negative status of the library; EXIT_ENVIRONMENT, or EXIT_PASS for others. */
 int check_status(const atn_context *context, atn_status status, const char *what);
 
 /* ---- Points ---- */
 
+/* A draw: an input's tokens on a grid, and the landmarks that are sampled from them. */
 typedef struct {
     uint64_t seed;
     const input *in; /* null: tokens of spectral/bounds' own */
-    int64_t stage;   /* of spectral/bounds; 0: none */
+    int64_t stage;   /* 0: none, as for all files */
     int64_t m, sample;
     token_grid grid;
     sampling_kind sampling;
+    int series;      /* of convergence/: points that differ in seed and sample alone, from 0 */
     double distance; /* of two tokens of spectral/bounds' own */
     int kind;        /* of spectral/resolution and spectral/softmax: how tokens are made */
     double norm;     /* of spectral/softmax's dominant token */
@@ -113,6 +94,7 @@ typedef struct {
     input_set inputs;
     landmark_point *points;
     int64_t count, capacity;
+    int series;
 } landmark_sweep;
 
 /* A sweep without points. Refuses --scale embed. Returns an exit code; *state is set and to be
@@ -124,7 +106,7 @@ void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point);
  * error only for a number that was asked for. Returns an exit code. */
 int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual);
 
-/* The same for an input's tokens at a stage, pooled to m landmarks. */
+/* The same of an input's tokens at a stage, pooled to m landmarks. */
 int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
                              int64_t m, int64_t usual);
 
@@ -140,6 +122,32 @@ int landmark_sweep_open_inputs(const program_options *s, const char *const *usua
                                const int64_t *m,
                                int64_t (*samples)(const program_options *s, int64_t m),
                                void **state, int64_t *points);
+/* What landmark_sweep_open_stages takes where the command line does not say: inputs, ended by null,
+ * and their samples, for --input those of the first; stages, ended by 0; all samplings that are
+ * possible, or pooling alone. */
+enum { MOST_USUAL_INPUTS = 16 };
+typedef struct {
+    const char *name;
+    int64_t samples;
+} usual_input;
+typedef struct {
+    const usual_input *inputs;
+    const int64_t *stages;
+    bool samplings;
+} stage_defaults;
+
+/* The points of convergence/: those of an input, a stage and a sampling follow each other, the
+ * samples of a seed, then those of the next. A file has one stage; its matrices are its samples.
+ * Its tokens are averaged on their grid with the largest stride that leaves at least 49 landmarks,
+ * or all tokens if there are fewer; without a grid, and on a grid so thin that over 196 are left,
+ * windows of floor(n / 49) consecutive tokens are averaged. The published sampling has its
+ * convolution in place of the averages. *sweep is the first member of an experiment's own state,
+ * with which landmark_sweep_release frees it. Returns an exit code. */
+int landmark_sweep_open_stages(landmark_sweep *sweep, const program_options *s,
+                               const stage_defaults *usual);
+
+void landmark_sweep_close(landmark_sweep *sweep); /* frees what it holds */
+
 /* For the members of an experiment of these names. */
 void landmark_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
 double landmark_sweep_weight(const void *state, int64_t point);
@@ -152,13 +160,20 @@ void landmark_sweep_replay(const void *state, int64_t point, options_point *opti
  * landmarks otherwise. Returns an exit code. */
 int landmark_sweep_vary_sampling(landmark_sweep *sweep);
 
+/* s of the kernel between a point's tokens as they are; its stage has the heads of SOFT-Tiny's. */
+double landmark_point_scale(const program_options *s, const landmark_point *point);
+
+/* A point's tokens, grid_tokens x input_dim, prepared for its sampling, to be freed. Returns an
+ * exit code. */
+int landmark_sweep_tokens(const landmark_sweep *sweep, const landmark_point *point,
+                          double **tokens);
+/* Landmarks of such tokens, in their dtype. Returns an exit code. */
+int landmark_point_sample(const landmark_point *point, atn_context *context,
+                          const atn_tensor *tokens, atn_tensor *landmarks);
+
 /* The landmarks of a point, m x input_dim, to be freed, and the kernel's scale between them.
  * Returns an exit code. */
 int landmark_sweep_landmarks(const landmark_sweep *sweep, const landmark_point *point,
                              atn_context *context, double **landmarks, double *scale);
-
-/* A of a point, m x m, to be freed. Returns an exit code. */
-int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,
-                          atn_context *context, double **a);
 
 #endif

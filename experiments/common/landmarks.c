@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "spectral/landmarks.h"
+#include "landmarks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,11 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <linear_algebra.h>
-#include <ruler.h>
-
-#include "common/report.h"
-#include "common/staging.h"
+#include "report.h"
+#include "staging.h"
 
 /* Photographs are cut into 64 x 64 patches of 4 pixels: a crop of 256 x 256. */
 enum { PHOTO_SIDE = 64, PHOTO_PATCH = 4 };
@@ -21,6 +18,17 @@ enum { MOST_LANDMARKS = 16384 };
 
 /* Beyond this an n x n matrix takes minutes, and several of them GiB. */
 enum { MOST_TOKENS = 4096 };
+
+/* What a file's tokens are averaged to where --m has no say. */
+enum { FEWEST_LANDMARKS = 49, MOST_LANDMARKS_OF_GRID = 4 * FEWEST_LANDMARKS };
+
+/* Half a GiB of points. */
+enum { MOST_POINTS = 1 << 22 };
+
+/* SOFT-Tiny, IJCV Tab. 1; the heads give the embedding width of --scale embed. */
+static const struct {
+    int64_t side, patch, stride, heads;
+} soft_tiny[] = {{56, 4, 8, 2}, {28, 8, 4, 4}, {14, 16, 2, 10}};
 
 /* ---- Inputs ---- */
 
@@ -56,6 +64,15 @@ void input_set_free(input_set *set)
     for (int i = 0; i < set->count; i++)
         input_free(set->items[i]);
     free(set->items);
+}
+
+bool input_set_describe(const input_set *set, int index, const char **name, const char **sha256)
+{
+    if (index < 0 || index >= set->count)
+        return false;
+    *name = input_name(set->items[index]);
+    *sha256 = input_sha256(set->items[index]);
+    return true;
 }
 
 typedef struct {
@@ -164,11 +181,6 @@ int check_status(const atn_context *context, atn_status status, const char *what
     return EXIT_ENVIRONMENT;
 }
 
-static atn_tensor matrix_view(double *data, int64_t rows, int64_t cols)
-{
-    return atn_tensor_dense(data, ATN_F64, 1, 1, rows, cols);
-}
-
 static atn_sampling windows_of(const token_grid *grid)
 {
     return (atn_sampling){.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
@@ -181,8 +193,8 @@ int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, doubl
                 double *landmarks)
 {
     atn_sampling pool = windows_of(grid);
-    atn_tensor from = matrix_view(tokens, grid_tokens(grid), dim);
-    atn_tensor to = matrix_view(landmarks, grid_landmarks(grid), dim);
+    atn_tensor from = atn_tensor_dense(tokens, ATN_F64, 1, 1, grid_tokens(grid), dim);
+    atn_tensor to = atn_tensor_dense(landmarks, ATN_F64, 1, 1, grid_landmarks(grid), dim);
     return check_status(context, staged_sample(context, &pool, &from, &to), "landmarks");
 }
 
@@ -204,92 +216,10 @@ double kernel_scale(const program_options *s, int64_t dim)
     return atn_kernel_scale(s->scale, s->scale_value, 1, dim);
 }
 
-static int make_scaled_kernel(const program_options *s, double scale, atn_context *context,
-                              int64_t count, int64_t dim, double *tokens, double *kernel)
+double landmark_point_scale(const program_options *s, const landmark_point *point)
 {
-    atn_tensor from = matrix_view(tokens, count, dim), to = matrix_view(kernel, count, count);
-    atn_status status = staged_gaussian_self(context, s->distance, scale, &from, &to);
-    return check_status(context, status, "kernel matrix");
-}
-
-int make_kernel(const program_options *s, atn_context *context, int64_t count, int64_t dim,
-                double *tokens, double *kernel)
-{
-    return make_scaled_kernel(s, kernel_scale(s, dim), context, count, dim, tokens, kernel);
-}
-
-int make_cross_kernel(const program_options *s, atn_context *context, int64_t rows, int64_t cols,
-                      int64_t dim, double *x, double *y, double *kernel)
-{
-    atn_tensor left = matrix_view(x, rows, dim), right = matrix_view(y, cols, dim);
-    atn_tensor to = matrix_view(kernel, rows, cols);
-    atn_status status =
-        staged_gaussian_cross(context, s->distance, kernel_scale(s, dim), &left, &right, &to);
-    return check_status(context, status, "cross kernel");
-}
-
-int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a,
-                    double *x)
-{
-    atn_inverse_desc desc = atn_inverse_defaults(method);
-    atn_tensor from = matrix_view(a, m, m), to = matrix_view(x, m, m);
-    desc.iterations = PAPER_STEPS;
-    return check_status(context, staged_inverse(context, &desc, &from, &to, NULL, NULL),
-                        atn_inverse_name(method));
-}
-
-int make_iterate(atn_context *context, int64_t m, double *a, double *x)
-{
-    return make_iterate_of(context, ATN_INVERSE_NR_PAPER, m, a, x);
-}
-
-int check_disagreement(double disagreement, const char *what, int64_t n)
-{
-    if (ref_judge(REF_SPECTRUM, disagreement) != REF_FAIL)
-        return EXIT_PASS;
-    report_error("%s of a %" PRId64 "x%" PRId64
-                 " matrix: two routes are %.3g rounding errors apart, "
-                 "expected less than %g",
-                 what, n, n, disagreement, ref_threshold_get(REF_SPECTRUM)->fail);
-    return EXIT_CHECK;
-}
-
-int checked_eigenvalues(int64_t n, const double *a, double *lambda, double *w)
-{
-    double disagreement = 0;
-    atn_status status = ref_eigenvalues(n, a, lambda, w, &disagreement);
-    if (status != ATN_OK) {
-        report_error("eigenvalues of a %" PRId64 "x%" PRId64 " matrix: %s", n, n,
-                     atn_status_message(status));
-        return EXIT_ENVIRONMENT;
-    }
-    return check_disagreement(disagreement, "eigenvalues", n);
-}
-
-int checked_ends(int64_t n, const double *a, double *lowest, double *highest)
-{
-    double *lambda = must_allocate((size_t)n, sizeof *lambda);
-    int code = checked_eigenvalues(n, a, lambda, NULL);
-    *lowest = lambda[n - 1];
-    *highest = lambda[0];
-    free(lambda);
-    return code;
-}
-
-int checked_norm(int64_t n, const double *a, double *norm)
-{
-    double lowest, highest;
-    int code = checked_ends(n, a, &lowest, &highest);
-    *norm = fmax(fabs(highest), fabs(lowest));
-    return code;
-}
-
-int64_t numerical_rank(int64_t m, const double *lambda, double u)
-{
-    int64_t count = 0;
-    while (count < m && lambda[count] > (double)m * u * lambda[0])
-        count++;
-    return count;
+    int64_t heads = point->stage ? soft_tiny[point->stage - 1].heads : 1;
+    return atn_kernel_scale(s->scale, s->scale_value, heads, input_dim(point->in));
 }
 
 /* ---- Points ---- */
@@ -315,21 +245,31 @@ void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point)
     sweep->points[sweep->count++] = *point;
 }
 
+int check_samples(const program_options *s, const input *in)
+{
+    if (!input_is_file(in) || s->samples <= get_file_shape(in).matrices)
+        return EXIT_PASS;
+    report_error("--samples %" PRId64 ": %s has %" PRId64 " matrices, expected at most as many",
+                 s->samples, input_name(in), get_file_shape(in).matrices);
+    return EXIT_USAGE;
+}
+
 int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual)
 {
     const program_options *s = sweep->s;
     int64_t count = s->samples > 0 ? s->samples : usual;
+    int code = check_samples(s, point.in);
+    if (code != EXIT_PASS)
+        return code;
     if (input_is_file(point.in)) {
         int64_t matrices = get_file_shape(point.in).matrices;
-        if (s->samples > matrices) {
-            report_error("--samples %" PRId64 ": %s has %" PRId64
-                         " matrices, expected at most as many",
-                         s->samples, input_name(point.in), matrices);
-            return EXIT_USAGE;
-        }
         count = count < matrices ? count : matrices;
         if (point.seed != (uint64_t)s->seeds.items[0])
             return EXIT_PASS;
+    }
+    if (count > MOST_POINTS - sweep->count) {
+        report_error("--samples, --seed: expected at most %d points", (int)MOST_POINTS);
+        return EXIT_USAGE;
     }
     for (point.sample = 0; point.sample < count; point.sample++)
         landmark_sweep_add(sweep, &point);
@@ -353,10 +293,13 @@ int refuse_large_files(const input_set *inputs, const char *name)
 
 token_grid stage_grid(const input *in, int64_t stage)
 {
-    int64_t side = 112 >> stage;
-    return in && input_is_file(in)
-               ? file_grid(in)
-               : (token_grid){.height = side, .width = side, .patch = 2 << stage};
+    if (in && input_is_file(in))
+        return file_grid(in);
+    int64_t side = soft_tiny[stage - 1].side;
+    return (token_grid){.height = side,
+                        .width = side,
+                        .patch = soft_tiny[stage - 1].patch,
+                        .stride = soft_tiny[stage - 1].stride};
 }
 
 int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
@@ -430,8 +373,11 @@ void landmark_sweep_describe(const void *state, int64_t point, char *buffer, siz
 {
     const landmark_point *p = &((const landmark_sweep *)state)->points[point];
     bool pooled = p->sampling == SAMPLING_POOL;
-    snprintf(buffer, size, "%s m=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64 "%s%s",
-             input_name(p->in), p->m, p->sample, p->seed, pooled ? "" : " ",
+    char stage[32] = "";
+    if (p->stage > 0)
+        snprintf(stage, sizeof stage, " stage %" PRId64, p->stage);
+    snprintf(buffer, size, "%s%s m=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64 "%s%s",
+             input_name(p->in), stage, p->m, p->sample, p->seed, pooled ? "" : " ",
              pooled ? "" : sampling_name(p->sampling));
 }
 
@@ -443,33 +389,38 @@ double landmark_sweep_weight(const void *state, int64_t point)
 
 bool landmark_sweep_input(const void *state, int index, const char **name, const char **sha256)
 {
-    const input_set *set = &((const landmark_sweep *)state)->inputs;
-    if (index < 0 || index >= set->count)
-        return false;
-    *name = input_name(set->items[index]);
-    *sha256 = input_sha256(set->items[index]);
-    return true;
+    return input_set_describe(&((const landmark_sweep *)state)->inputs, index, name, sha256);
+}
+
+void landmark_sweep_close(landmark_sweep *sweep)
+{
+    input_set_free(&sweep->inputs);
+    free(sweep->points);
 }
 
 void landmark_sweep_release(void *state)
 {
-    landmark_sweep *sweep = state;
-    input_set_free(&sweep->inputs);
-    free(sweep->points);
-    free(sweep);
+    landmark_sweep_close(state);
+    free(state);
+}
+
+/* How a point's landmarks are sampled, see sampling_choose. */
+static int choose_samplings(const program_options *s, const landmark_point *p, bool all,
+                            sampling_kind chosen[SAMPLING_COUNT])
+{
+    atn_sampling windows = windows_of(&p->grid);
+    return sampling_choose(s->sampling_count, s->samplings, all, input_name(p->in), &windows,
+                           input_dim(p->in), chosen);
 }
 
 /* Adds those of `count` points that can be sampled this way. Returns an exit code. */
 static int add_sampled(landmark_sweep *sweep, sampling_kind kind, int64_t count,
                        const landmark_point *points)
 {
-    const program_options *s = sweep->s;
     for (int64_t i = 0; i < count; i++) {
         landmark_point point = points[i];
-        atn_sampling windows = windows_of(&point.grid);
         sampling_kind kinds[SAMPLING_COUNT];
-        int chosen = sampling_choose(s->sampling_count, s->samplings, true, input_name(point.in),
-                                     &windows, input_dim(point.in), kinds);
+        int chosen = choose_samplings(sweep->s, &point, true, kinds);
         if (chosen == 0)
             return EXIT_USAGE;
         point.sampling = kind;
@@ -500,50 +451,109 @@ int landmark_sweep_vary_sampling(landmark_sweep *sweep)
     return code;
 }
 
+/* Averages a file's tokens on its grid, with the largest stride that leaves enough landmarks; in
+ * windows where there is no grid, or where it is so thin that too many are left. */
+static void choose_file_stride(token_grid *grid)
+{
+    int64_t n = grid_tokens(grid), k = 1;
+    while ((grid->height / (k + 1)) * (grid->width / (k + 1)) >= FEWEST_LANDMARKS)
+        k++;
+    grid->stride = k;
+    if (grid->windows || grid_landmarks(grid) > MOST_LANDMARKS_OF_GRID)
+        *grid = (token_grid){.height = n,
+                             .width = 1,
+                             .stride = n > FEWEST_LANDMARKS ? n / FEWEST_LANDMARKS : 1,
+                             .windows = true};
+}
+
+/* The points of an input at a stage. Returns an exit code. */
+static int add_stage(landmark_sweep *sweep, const input *in, int64_t stage, int64_t samples,
+                     bool all)
+{
+    const program_options *s = sweep->s;
+    bool file = input_is_file(in);
+    landmark_point point = {.in = in, .stage = file ? 0 : stage, .grid = stage_grid(in, stage)};
+    sampling_kind kinds[SAMPLING_COUNT];
+    if (file)
+        choose_file_stride(&point.grid);
+    point.m = grid_landmarks(&point.grid);
+    int count = choose_samplings(s, &point, all, kinds), code = count ? EXIT_PASS : EXIT_USAGE;
+    for (int i = 0; i < count; i++, sweep->series++)
+        for (int j = 0; j < s->seeds.count && code == EXIT_PASS; j++) {
+            point.sampling = kinds[i];
+            point.series = sweep->series;
+            point.seed = (uint64_t)s->seeds.items[j];
+            code = landmark_sweep_add_samples(sweep, point, file ? INT64_MAX : samples);
+        }
+    return code;
+}
+
+int landmark_sweep_open_stages(landmark_sweep *sweep, const program_options *s,
+                               const stage_defaults *usual)
+{
+    const char *names[MOST_USUAL_INPUTS + 1] = {NULL};
+    bool given = s->inputs.count > 0;
+    for (int i = 0; !given && usual->inputs[i].name; i++)
+        names[i] = usual->inputs[i].name;
+    *sweep = (landmark_sweep){.s = s};
+    int code = input_set_open(s, names, &sweep->inputs);
+    for (int i = 0; i < sweep->inputs.count && code == EXIT_PASS; i++) {
+        const input *in = sweep->inputs.items[i];
+        const int64_t *stages = s->stages.count ? s->stages.items : usual->stages;
+        int count = s->stages.count;
+        while (!s->stages.count && stages[count])
+            count++;
+        if (input_is_file(in) && s->scale == ATN_SCALE_EMBED) {
+            report_error("--scale embed: %s does not say how wide its embedding is; expected head "
+                         "or a number",
+                         input_name(in));
+            return EXIT_USAGE;
+        }
+        for (int j = 0; j < (input_is_file(in) ? 1 : count) && code == EXIT_PASS; j++)
+            code = add_stage(sweep, in, stages[j],
+                             s->samples ? s->samples : usual->inputs[given ? 0 : i].samples,
+                             usual->samplings);
+    }
+    return code;
+}
+
+int landmark_sweep_tokens(const landmark_sweep *sweep, const landmark_point *point, double **tokens)
+{
+    int64_t dim = input_dim(point->in), n = grid_tokens(&point->grid);
+    *tokens = must_allocate((size_t)n, (size_t)dim * sizeof **tokens);
+    int code = input_tokens(point->in, point->grid.height, point->grid.width, point->grid.patch,
+                            point->seed, point->sample, *tokens);
+    sampling_prepare(point->sampling, n, dim, landmark_point_scale(sweep->s, point), *tokens);
+    return code;
+}
+
+int landmark_point_sample(const landmark_point *point, atn_context *context,
+                          const atn_tensor *tokens, atn_tensor *landmarks)
+{
+    atn_sampling windows = windows_of(&point->grid);
+    return check_status(context,
+                        sampling_take(point->sampling, context, &windows, point->seed,
+                                      point->sample, tokens, landmarks),
+                        "landmarks");
+}
+
 int landmark_sweep_landmarks(const landmark_sweep *sweep, const landmark_point *point,
                              atn_context *context, double **landmarks, double *scale)
 {
-    int64_t dim = input_dim(point->in), n = grid_tokens(&point->grid);
-    double s = kernel_scale(sweep->s, dim);
-    double *tokens = must_allocate((size_t)n, (size_t)dim * sizeof *tokens);
+    int64_t dim = input_dim(point->in);
+    double *tokens;
+    int code = landmark_sweep_tokens(sweep, point, &tokens);
+    atn_tensor from = atn_tensor_dense(tokens, ATN_F64, 1, 1, grid_tokens(&point->grid), dim);
     *landmarks = must_allocate((size_t)point->m, (size_t)dim * sizeof **landmarks);
-    *scale = sampling_kernel_scale(point->sampling, s);
-    int code =
-        make_landmarks(point->in, &point->grid, point->seed, point->sample, context, tokens, NULL);
-    if (code == EXIT_PASS) {
-        atn_sampling windows = windows_of(&point->grid);
-        atn_tensor from = matrix_view(tokens, n, dim);
-        atn_tensor to = matrix_view(*landmarks, point->m, dim);
-        sampling_prepare(point->sampling, n, dim, s, tokens);
-        code = check_status(context,
-                            sampling_take(point->sampling, context, &windows, point->seed,
-                                          point->sample, &from, &to),
-                            "landmarks");
-    }
+    atn_tensor to = atn_tensor_dense(*landmarks, ATN_F64, 1, 1, point->m, dim);
+    *scale = sampling_kernel_scale(point->sampling, landmark_point_scale(sweep->s, point));
+    if (code == EXIT_PASS)
+        code = landmark_point_sample(point, context, &from, &to);
     free(tokens);
     if (code == EXIT_PASS)
         return code;
     free(*landmarks);
     *landmarks = NULL;
-    return code;
-}
-
-int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,
-                          atn_context *context, double **a)
-{
-    int64_t m = point->m;
-    double *landmarks, scale;
-    *a = NULL;
-    int code = landmark_sweep_landmarks(sweep, point, context, &landmarks, &scale);
-    if (code != EXIT_PASS)
-        return code;
-    *a = must_allocate((size_t)m, (size_t)m * sizeof **a);
-    code = make_scaled_kernel(sweep->s, scale, context, m, input_dim(point->in), landmarks, *a);
-    free(landmarks);
-    if (code == EXIT_PASS)
-        return code;
-    free(*a);
-    *a = NULL;
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of matrices, small ones first: C = A B + C or C = A B, a tile of C in registers at a
  * time (after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, its
- * inner kernel). B is read as it stands where its rows are whole vectors, and packed where they are
+ * inner kernel). B is read in place where its rows are whole vectors, and packed where they are
  * not; A is not packed: a tile reads single elements of it (but a few columns of C beyond whole
  * vectors may be rows of C^T = B^T A^T). Every entry of C is a sum over the shared
  * index in order, DEPTH terms at a time, whatever the instruction set and wherever it lies. */
@@ -115,8 +115,8 @@ TO_6(TILE, 2)
 
 typedef void tile(const panel *p, int64_t row);
 
-/* By vectors and rows. Of a tile: as many sums as registers hold beside a row of B and an element
- * of A, and no fewer than two multiply-adds a cycle of four cycles' latency ask for. */
+/* By vectors and rows. Of a tile: as many sums as registers hold together with a row of B and an
+ * element of A, and no fewer than two multiply-adds a cycle of four cycles' latency ask for. */
 static const struct {
     int most;
     tile *of_rows[MOST_ROWS];
@@ -157,7 +157,7 @@ static inline void transpose_quad(const real *from, int64_t stride, real *to, in
         *(quad *)(to + i * width) = rows[i];
 }
 
-/* `columns` of B as they stand, and zeros up to `width`. */
+/* `columns` of B unchanged, and zeros up to `width`. */
 static void pack_rows(int64_t depth, int64_t columns, int64_t width, const real *from,
                       int64_t stride, real *to)
 {

@@ -13,7 +13,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(emit, .init = scratch_begin, .fini = scratch_end);
+TestSuite(check_emit, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Emitting ---- */
 
@@ -106,7 +106,7 @@ static int count_of(const char *options)
 
 /* ---- What is there ---- */
 
-Test(emit, lists_are_combined_and_named)
+Test(check_emit, lists_are_combined_and_named)
 {
     cJSON *manifest, *cases = emitted("--operator sima/code --n 9,12 --d 4,8 --seed 1,2 --heads 3 "
                                       "--batch 2 --value-width 5 --key-tokens 11",
@@ -130,7 +130,7 @@ Test(emit, lists_are_combined_and_named)
 }
 
 /* A tile of 64 with a tail, and two heads, where nothing is said. */
-Test(emit, usual_sizes)
+Test(check_emit, usual_sizes)
 {
     cJSON *manifest;
     const cJSON *node = cJSON_GetArrayItem(emitted("--operator sima/code", &manifest), 0);
@@ -179,7 +179,7 @@ static void expect_answers(const char *options)
     cJSON_Delete(manifest);
 }
 
-Test(emit, arguments_read_the_same_problem)
+Test(check_emit, arguments_read_the_same_problem)
 {
     expect_answers("--n 8 --d 4");
     expect_answers("--n 20 --d 4 --operator soft/code,softpp/paper,cosformer/2d");
@@ -206,7 +206,7 @@ Test(emit, arguments_read_the_same_problem)
 
 /* Heads that share keys: files have the few, head i sees number i / 2, and the gradients are sums.
  */
-Test(emit, shared_keys)
+Test(check_emit, shared_keys)
 {
     enum { N = 9, D = 4, SIZE = N * D };
     cJSON *manifest;
@@ -235,7 +235,7 @@ Test(emit, shared_keys)
     cJSON_Delete(manifest);
 }
 
-Test(emit, given_tokens_are_the_tokens)
+Test(check_emit, given_tokens_are_the_tokens)
 {
     const int64_t shape[] = {2, 12, 4}, other[] = {2, 10, 4}, wide[] = {2, 10, 3};
     double q[2 * 12 * 4], k[2 * 10 * 4], v[2 * 10 * 3];
@@ -272,7 +272,7 @@ Test(emit, given_tokens_are_the_tokens)
 }
 
 /* Inputs are numbers of the type, and of no narrower one. */
-Test(emit, inputs_are_numbers_of_the_type)
+Test(check_emit, inputs_are_numbers_of_the_type)
 {
     static const atn_dtype dtypes[] = {ATN_F64, ATN_F32, ATN_TF32, ATN_F16, ATN_BF16};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
@@ -299,7 +299,7 @@ Test(emit, inputs_are_numbers_of_the_type)
 }
 
 /* Masks are there where they were asked for, and leave something out. */
-Test(emit, masks)
+Test(check_emit, masks)
 {
     static const struct {
         const char *name;
@@ -334,7 +334,7 @@ Test(emit, masks)
 
 /* ---- What is left out, and refused ---- */
 
-Test(emit, what_an_operator_cannot_do_is_left_out)
+Test(check_emit, what_an_operator_cannot_do_is_left_out)
 {
     static const struct {
         const char *options;
@@ -354,7 +354,7 @@ Test(emit, what_an_operator_cannot_do_is_left_out)
         cr_expect_eq(count_of(rows[i].options), rows[i].cases, "%s", rows[i].options);
 }
 
-Test(emit, what_cannot_be_combined_is_refused)
+Test(check_emit, what_cannot_be_combined_is_refused)
 {
     const double numbers[8 * 4] = {0};
     const int64_t shape[] = {8, 4};
@@ -393,7 +393,7 @@ Test(emit, what_cannot_be_combined_is_refused)
 }
 
 /* Options that only cases have are none of judging. */
-Test(emit, judging_takes_no_sizes)
+Test(check_emit, judging_takes_no_sizes)
 {
     static const char *const options[] = {
         "--n 8",           "--d 8", "--heads 2", "--seed 2",     "--kv-heads 2",

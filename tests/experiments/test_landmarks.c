@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The points of convergence/ and spectral/: grids, stages, strides, and the landmarks they give. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <soft.h>
+
+#include "common/landmarks.h"
+#include "common/report.h"
+#include "registry.h"
+#include "runs.h"
+#include "scratch.h"
+
+TestSuite(landmarks, .init = scratch_begin, .fini = scratch_end);
+
+Test(landmarks, photographs_give_the_numbers_of_landmarks_that_pooling_has)
+{
+    static const int64_t sides[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32};
+    program_options s = {.inputs = {1, (const char *[]){"photos"}}};
+    input_set set;
+    token_grid grid;
+    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        int64_t p = sides[i];
+        int64_t given = landmark_grid(set.items[0], p * p, &grid);
+        cr_expect(given == p * p && grid.stride == 64 / p && grid_landmarks(&grid) == p * p &&
+                      grid.height == 64 && grid.width == 64 && grid.patch == 4 && !grid.windows,
+                  "p=%" PRId64 " given=%" PRId64 " stride=%" PRId64, p, given, grid.stride);
+    }
+    int64_t nearest = landmark_grid(set.items[0], 121, &grid);
+    cr_expect(nearest == 100 && grid.stride == 6, "nearest to 121: %" PRId64, nearest);
+    input_set_free(&set);
+}
+
+Test(landmarks, synthetic_inputs_give_squares)
+{
+    static const int64_t nearest_squares[][2] = {{1, 1},   {2, 1},   {3, 4},      {16, 16},
+                                                 {56, 49}, {57, 64}, {1024, 1024}};
+    program_options s = {.inputs = {1, (const char *[]){"iid"}}};
+    input_set set;
+    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
+    for (size_t i = 0; i < sizeof nearest_squares / sizeof *nearest_squares; i++) {
+        token_grid grid;
+        int64_t m = nearest_squares[i][0], nearest = landmark_grid(set.items[0], m, &grid);
+        cr_expect(nearest == nearest_squares[i][1] && grid.height * grid.width == nearest &&
+                      grid.stride == 1,
+                  "m=%" PRId64 " nearest=%" PRId64, m, nearest);
+    }
+    input_set_free(&set);
+}
+
+Test(landmarks, landmarks_are_pooled_tokens)
+{
+    program_options s = {.inputs = {1, (const char *[]){"photos"}}};
+    atn_context *context = make_context();
+    input_set set;
+    token_grid grid = {14, 14, 16, 3, false}; /* 3 does not divide 14 */
+    double *tokens = make_matrix(196, TOKEN_DIM), *landmarks = make_matrix(16, TOKEN_DIM);
+    double *want = make_matrix(16, TOKEN_DIM);
+    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
+    cr_assert(make_landmarks(set.items[0], &grid, 3, 2, context, tokens, landmarks) == EXIT_PASS);
+    ref_pool(14, 14, TOKEN_DIM, 3, tokens, want);
+    for (int64_t i = 0; i < 16 * TOKEN_DIM; i++)
+        cr_expect(fabs(landmarks[i] - want[i]) <= 1e-13, "(%" PRId64 ",%" PRId64 ") %g, want %g",
+                  i / TOKEN_DIM, i % TOKEN_DIM, landmarks[i], want[i]);
+    free(want);
+    free(landmarks);
+    free(tokens);
+    input_set_free(&set);
+    atn_context_free(context);
+}
+
+Test(landmarks, landmarks_of_a_file_without_a_grid_are_means_of_windows)
+{
+    write_sine_tokens("line.npy", 1, 60, 4, 1);
+    program_options s = {.inputs = {1, (const char *[]){"line.npy"}}};
+    atn_context *context = make_context();
+    input_set set;
+    token_grid grid;
+    double tokens[60 * 4], landmarks[9 * 4];
+    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
+    cr_assert(landmark_grid(set.items[0], 9, &grid) == 9 && grid.windows && grid.stride == 7);
+    cr_assert(make_landmarks(set.items[0], &grid, 1, 0, context, tokens, landmarks) == EXIT_PASS);
+    for (int i = 0; i < 9 * 4; i++) {
+        int first = 7 * (i / 4), last = first + 7 < 60 ? first + 7 : 60;
+        double sum = 0;
+        for (int j = first; j < last; j++)
+            sum += tokens[j * 4 + i % 4];
+        cr_expect(fabs(landmarks[i] - sum / (last - first)) <= 1e-14, "(%d,%d) %g", i / 4, i % 4,
+                  landmarks[i]);
+    }
+    input_set_free(&set);
+    atn_context_free(context);
+}
+
+/* IJCV Tab. 1, and what files become where --m has no say: 100 = 10 x 10 tokens stay as they are,
+ * as stride 2 leaves 25; 230 without a grid are averaged over 230 / 49 = 4; 1 x 600 is too thin. */
+Test(landmarks, stages_and_files_have_their_grids)
+{
+    static const struct {
+        const char *options;
+        int64_t stage, samples, m;
+        token_grid grid;
+        double width; /* w of the scale 1/(2 sqrt(w)): d, or h d with --scale embed */
+    } cases[] = {
+        {"--input iid --scale embed --stage 1 --samples 2",
+         1,
+         2,
+         49,
+         {56, 56, 4, 8, false},
+         0.0625},
+        {"--input iid --stage 2 --scale embed", 2, 3, 49, {28, 28, 8, 4, false}, 128},
+        {"--input iid --stage 3 --scale embed", 3, 3, 49, {14, 14, 16, 2, false}, 320},
+        {"--input iid --stage 3", 3, 3, 49, {14, 14, 16, 2, false}, 32},
+        {"--input square.npy", 0, 5, 100, {10, 10, 0, 1, false}, 4},
+        {"--input square.npy --samples 2", 0, 2, 100, {10, 10, 0, 1, false}, 4},
+        {"--input line.npy", 0, 1, 58, {230, 1, 0, 4, true}, 4},
+        {"--input thin.npy --grid 1x600", 0, 1, 50, {600, 1, 0, 12, true}, 4},
+    };
+    static const int64_t stages[] = {1, 2, 3, 0};
+    static const usual_input inputs[] = {{"photos", 3}, {0}};
+    write_sine_tokens("square.npy", 5, 100, 4, 1);
+    write_sine_tokens("line.npy", 1, 230, 4, 1);
+    write_sine_tokens("thin.npy", 1, 600, 4, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const stage_defaults usual = {inputs, stages, false};
+        const token_grid *want = &cases[i].grid;
+        landmark_sweep sweep;
+        program_options s;
+        cr_assert_eq(parse_options(&s, &convergence_curves, cases[i].options), EXIT_PASS);
+        cr_assert_eq(landmark_sweep_open_stages(&sweep, &s, &usual), EXIT_PASS);
+        cr_expect_eq(sweep.count, cases[i].samples, "%s: %" PRId64, cases[i].options, sweep.count);
+        for (int64_t k = 0; k < sweep.count; k++) {
+            const landmark_point *p = &sweep.points[k];
+            const token_grid *got = &p->grid;
+            cr_expect(p->stage == cases[i].stage && p->m == cases[i].m && p->sample == k &&
+                          p->series == 0 && got->height == want->height &&
+                          got->width == want->width && got->patch == want->patch &&
+                          got->stride == want->stride && got->windows == want->windows,
+                      "%s: m = %" PRId64 ", stride %" PRId64, cases[i].options, p->m, got->stride);
+            double scale = landmark_point_scale(&s, p);
+            cr_expect(fabs(2 * scale * sqrt(cases[i].width) - 1) <= 4e-16, "%s: scale %.17g",
+                      cases[i].options, scale);
+        }
+        landmark_sweep_close(&sweep);
+        options_free(&s);
+    }
+}
+
+/* Points of an input, a stage and a sampling follow each other, and are one series. */
+Test(landmarks, a_series_holds_samples_and_seeds)
+{
+    static const usual_input inputs[] = {{"photos", 2}, {0}};
+    static const int64_t stages[] = {3, 2, 0};
+    const stage_defaults usual = {inputs, stages, true};
+    landmark_sweep sweep;
+    program_options s;
+    write_sine_tokens("square.npy", 1, 196, 4, 1);
+    cr_assert_eq(parse_options(&s, &convergence_curves,
+                               "--input iid,square.npy --samples 1 --seed 7,5 --sampling "
+                               "published,pool"),
+                 EXIT_PASS);
+    cr_assert_eq(landmark_sweep_open_stages(&sweep, &s, &usual), EXIT_PASS);
+    cr_assert_eq(sweep.count, 2 * 2 * 2 + 2); /* seeds do not change a file */
+    cr_expect_eq(sweep.series, 6);
+    for (int64_t k = 0; k < sweep.count; k++) {
+        const landmark_point *p = &sweep.points[k];
+        bool file = k >= 8;
+        cr_expect(p->series == (file ? k - 4 : k / 2) &&
+                      p->seed == (uint64_t)(file || k % 2 == 0 ? 7 : 5) &&
+                      p->sampling == (p->series % 2 ? SAMPLING_POOL : SAMPLING_PUBLISHED) &&
+                      p->stage == (file ? 0 : stages[k / 4]),
+                  "point %" PRId64 ": series %d, seed %" PRIu64, k, p->series, p->seed);
+    }
+    landmark_sweep_close(&sweep);
+    options_free(&s);
+}
