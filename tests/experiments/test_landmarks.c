@@ -105,12 +105,7 @@ Test(landmarks, stages_and_files_have_their_grids)
         token_grid grid;
         double width; /* w of the scale 1/(2 sqrt(w)): d, or h d with --scale embed */
     } cases[] = {
-        {"--input iid --scale embed --stage 1 --samples 2",
-         1,
-         2,
-         49,
-         {56, 56, 4, 8, false},
-         0.0625},
+        {"--input iid --scale embed --stage 1 --samples 2", 1, 2, 49, {56, 56, 4, 8, false}, 64},
         {"--input iid --stage 2 --scale embed", 2, 3, 49, {28, 28, 8, 4, false}, 128},
         {"--input iid --stage 3 --scale embed", 3, 3, 49, {14, 14, 16, 2, false}, 320},
         {"--input iid --stage 3", 3, 3, 49, {14, 14, 16, 2, false}, 32},
