@@ -15,18 +15,27 @@
 
 enum { FEATURES = 64, LSH_ROUNDS = 4, LSH_CHUNKS = 7 };
 
-model_shape model_defaults(const atn_operator_info *attention, int variant)
+bool model_defaults(const char *name, model_shape *shape)
 {
-    return (model_shape){.attention = attention,
-                         .variant = variant,
-                         .side = 28,
-                         .patch = 2,
-                         .width = 64,
-                         .heads = 2,
-                         .depth = 4,
-                         .hidden = 128,
-                         .classes = 10,
-                         .landmarks = 49};
+    size_t length = strcspn(name, "/");
+    char *operator_name = must_format("%.*s", (int)length, name);
+    const atn_operator_info *info = atn_operator_find(operator_name);
+    int count = info ? info->variant_count : 0, variant = 0;
+    free(operator_name);
+    while (name[length] && variant < count &&
+           strcmp(info->variants[variant].name, name + length + 1) != 0)
+        variant++;
+    *shape = (model_shape){.attention = info,
+                           .variant = variant,
+                           .side = 28,
+                           .patch = 2,
+                           .width = 64,
+                           .heads = 2,
+                           .depth = 4,
+                           .hidden = 128,
+                           .classes = 10,
+                           .landmarks = 49};
+    return variant < count;
 }
 
 static int64_t root(int64_t square)

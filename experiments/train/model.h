@@ -28,8 +28,10 @@ typedef struct {
     int64_t landmarks; /* m, a square whose root divides the tokens' grid */
 } model_shape;
 
-/* 28 x 28 pixels, patches of 2, width 64, 2 heads, depth 4, 128 hidden, 10 classes, m = 49. */
-model_shape model_defaults(const atn_operator_info *attention, int variant);
+/* 28 x 28 pixels, patches of 2, width 64, 2 heads, depth 4, 128 hidden, 10 classes, m = 49, with
+ * the operator and variant that "soft/code" names, the first variant where none is named. False if
+ * there is none of that name. */
+bool model_defaults(const char *name, model_shape *shape);
 
 enum { PARAMETER_NAME_SIZE = 48, PARAMETER_DIMENSIONS = 4 };
 

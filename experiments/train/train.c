@@ -76,16 +76,9 @@ static const char *const set_names[2] = {"train", "t10k"};
 static void add_plans(train_state *w, const char *name)
 {
     const program_options *s = w->s;
-    size_t length = strcspn(name, "/");
-    char *operator_name = must_format("%.*s", (int)length, name);
-    const atn_operator_info *info = atn_operator_find(operator_name);
-    free(operator_name);
-    int variant = 0;
-    for (int i = 0; name[length] && i < info->variant_count; i++)
-        if (strcmp(info->variants[i].name, name + length + 1) == 0)
-            variant = i;
     for (int i = 0; i < s->seeds.count; i++) {
-        training plan = training_defaults(info, variant);
+        training plan;
+        training_defaults(name, &plan); /* options_parse has looked at the name */
         plan.seed = (uint64_t)s->seeds.items[i];
         plan.threads = (int)s->threads;
         plan.images = s->train.images ? s->train.images : s->effort == EFFORT_QUICK ? 2560 : 0;

@@ -47,17 +47,17 @@ struct trainer {
     double began;          /* seconds; -1: not in this process */
 };
 
-training training_defaults(const atn_operator_info *attention, int variant)
+bool training_defaults(const char *name, training *plan)
 {
-    return (training){.shape = model_defaults(attention, variant),
-                      .seed = 1,
-                      .epochs = 8,
-                      .batch = 128,
-                      .rate = 2e-3,
-                      .decay = 0.05,
-                      .clip = 1,
-                      .smoothing = 0.1,
-                      .threads = 1};
+    *plan = (training){.seed = 1,
+                       .epochs = 8,
+                       .batch = 128,
+                       .rate = 2e-3,
+                       .decay = 0.05,
+                       .clip = 1,
+                       .smoothing = 0.1,
+                       .threads = 1};
+    return model_defaults(name, &plan->shape);
 }
 
 /* ---- Memory ---- */

@@ -21,8 +21,9 @@ typedef struct {
     int threads;
 } training;
 
-/* 8 epochs, batches of 128, rate 2e-3, decay 0.05, clip 1, smoothing 0.1. */
-training training_defaults(const atn_operator_info *attention, int variant);
+/* 8 epochs, batches of 128, rate 2e-3, decay 0.05, clip 1, smoothing 0.1; name as for
+ * model_defaults, and the result as well. */
+bool training_defaults(const char *name, training *plan);
 
 typedef struct trainer trainer;
 

@@ -11,7 +11,8 @@
 static model make(const char *name)
 {
     model m;
-    model_shape shape = model_defaults(atn_operator_find(name), 0);
+    model_shape shape;
+    cr_assert(model_defaults(name, &shape));
     cr_assert_eq(model_create(&shape, &m), EXIT_PASS);
     return m;
 }
@@ -95,6 +96,19 @@ Test(train_model, starts_by_the_seed)
     model_free(&m);
 }
 
+Test(train_model, names)
+{
+    model_shape shape;
+    cr_expect(model_defaults("soft", &shape) && shape.attention->op == ATN_SOFT &&
+              shape.variant == 0);
+    cr_expect(model_defaults("soft/code", &shape) &&
+              strcmp(shape.attention->variants[shape.variant].name, "code") == 0);
+    static const char *const none[] = {"",         "/",          "softer", "soft/",
+                                       "soft/cod", "soft/code/", "Soft"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        cr_expect(!model_defaults(none[i], &shape), "%s", none[i]);
+}
+
 Test(train_model, shapes_that_do_not_fit)
 {
     static const struct {
@@ -111,7 +125,8 @@ Test(train_model, shapes_that_do_not_fit)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         model m;
-        model_shape shape = model_defaults(atn_operator_find("soft"), 0);
+        model_shape shape;
+        cr_assert(model_defaults("soft", &shape));
         shape.side = rows[i].side;
         shape.patch = rows[i].patch;
         shape.width = rows[i].width;

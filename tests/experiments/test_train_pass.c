@@ -24,17 +24,8 @@ typedef struct {
 static network make(const char *name)
 {
     static const double enlarged = 10;
-    char text[64];
-    snprintf(text, sizeof text, "%s", name);
-    char *slash = strchr(text, '/');
-    if (slash)
-        *slash = '\0';
-    const atn_operator_info *info = atn_operator_find(text);
-    cr_assert(info, "%s", name);
-    int variant = 0;
-    while (slash && strcmp(info->variants[variant].name, slash + 1) != 0)
-        cr_assert(++variant < info->variant_count, "%s", name);
-    model_shape shape = model_defaults(info, variant);
+    model_shape shape;
+    cr_assert(model_defaults(name, &shape), "%s", name);
     shape.width = WIDTH;
     shape.hidden = 6;
     shape.depth = 2;

@@ -35,7 +35,8 @@ static fashion_set make_set(const char *name)
 /* 4 steps an epoch. */
 static training small_plan(const char *name)
 {
-    training plan = training_defaults(atn_operator_find(name), 0);
+    training plan;
+    cr_assert(training_defaults(name, &plan), "%s", name);
     plan.shape.patch = 4;
     plan.shape.width = 8;
     plan.shape.depth = 2;

@@ -28,21 +28,6 @@ static void add(array_list *list, char *name, int dimensions, const int64_t *sha
     list->arrays[list->count++] = (npz_array){name, ATN_F64, dimensions, shape, values};
 }
 
-static bool find_shape(const char *text, model_shape *shape)
-{
-    size_t length = strcspn(text, "/");
-    char *name = must_format("%.*s", (int)length, text);
-    const atn_operator_info *info = atn_operator_find(name);
-    free(name);
-    int variant = text[length] ? -1 : 0;
-    for (int i = 0; info && text[length] && i < info->variant_count; i++)
-        if (strcmp(info->variants[i].name, text + length + 1) == 0)
-            variant = i;
-    if (info && variant >= 0)
-        *shape = model_defaults(info, variant);
-    return info && variant >= 0;
-}
-
 static int write_network(const model *m, const char *folder)
 {
     static const int64_t images[] = {IMAGES, PIXELS}, logits[] = {IMAGES, FASHION_CLASSES}, one = 1;
@@ -92,7 +77,7 @@ int main(int argc, char **argv)
 {
     model_shape shape;
     model m;
-    if (argc != 3 || !find_shape(argv[1], &shape))
+    if (argc != 3 || !model_defaults(argv[1], &shape))
         return EXIT_USAGE;
     int code = model_create(&shape, &m);
     return code == EXIT_PASS ? write_network(&m, argv[2]) : code;
