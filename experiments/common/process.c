@@ -99,7 +99,7 @@ int process_begin(void)
     take_signal(SIGHUP);
     take_signal(SIGINT);
     take_signal(SIGTERM);
-    take_signal(SIGABRT);     /* LLVM's OpenMP runtime lacks threads or memory */
+    take_signal(SIGABRT);     /* so LLVM's OpenMP runtime ends where it lacks memory */
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write error like any other */
     return check_stack();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A small vision transformer and its parameters, by name and place. One block, with any operator:
  *
- *   before (Vaswani et al. 2017 put the norms after; most since, before):
+ *   norms before attention and MLP:
  *     x <- x + s1 (attention(LN(x)) W_o^T + b_o),   x <- x + s2 MLP(LN(x))
- *   after, as SOFT's published code:
+ *   norms after them, as in SOFT's published code:
  *     x <- LN(x + attention(x) W_o^T + b_o),        x <- LN(x + MLP(x))
  *
  * s1, s2: LayerScale (Touvron et al. 2021), in SimA's published code; else 1. The MLP is linear,
@@ -40,13 +40,12 @@ typedef struct {
     int dimensions;
     int64_t shape[PARAMETER_DIMENSIONS];
     int64_t offset, count; /* in the flat array of all */
-    double start;          /* its initial value, or */
-    double spread;         /* the standard deviation of normal numbers cut off at 2 of them */
+    double start, spread;  /* initially start + spread z, z normal, drawn again beyond 2 */
     bool decays;           /* by weight decay: matrices do, vectors do not */
     bool fixed;            /* drawn once, never trained: random features, rotations */
 } model_parameter;
 
-/* Of a block: what its layers begin at in the flat array; -1: it has no such parameter. */
+/* Where a block's parameters begin in the flat array; -1: it has no such parameter. */
 typedef struct {
     int64_t norm1_weight, norm1_bias, input_weight, input_bias, output_weight, output_bias, scale1;
     int64_t norm2_weight, norm2_bias, hidden_weight, hidden_bias, mlp_weight, mlp_bias, scale2;
@@ -71,7 +70,8 @@ typedef struct {
 int model_create(const model_shape *shape, model *m);
 void model_free(model *m);
 
-/* The initial values for a seed, the same for every operator where names and shapes are. */
+/* The initial values for a seed. Parameters of one name and shape get the same for every operator.
+ */
 void model_initialise(const model *m, uint64_t seed, double *values);
 
 /* The parameter of that name; null: there is none. */

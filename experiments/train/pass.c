@@ -14,14 +14,14 @@ enum { PARTS = 3 }; /* queries, keys, values; or queries, values */
 /* What forward leaves for backward, a row per token. */
 typedef struct {
     real *in;                    /* the block's input */
-    real *normed1, *normed2;     /* LayerNorm's outputs; the second of norms after is `out` */
+    real *normed1, *normed2;     /* LayerNorm's outputs */
     real *parts[PARTS];          /* what the attention is given */
     real *attended, *output;     /* its output, and that by W_o */
     real *middle;                /* after the first residual */
     real *hidden, *gelu, *slope; /* of the MLP */
     real *mlp;                   /* its output */
-    real *sum;                   /* after the second residual; of norms before that is `out` */
-    real *out;
+    real *sum;                   /* after the second residual */
+    real *out;                   /* normed2 with norms after, else sum */
     real *moments1, *moments2;
     atn_plan *plan;
 } block_memory;
@@ -103,16 +103,17 @@ static atn_tensor heads_of(const pass *p, real *rows)
                         .row_stride = s->width};
 }
 
-static pass_tokens tokens_of(const pass *p, real *const parts[PARTS])
+/* Keys without data: there are none. */
+typedef struct {
+    atn_tensor q, k, v;
+} attention_tokens;
+
+static attention_tokens tokens_of(const pass *p, real *const parts[PARTS])
 {
     bool has_keys = p->m->inputs == PARTS;
-    return (pass_tokens){heads_of(p, parts[0]), has_keys ? heads_of(p, parts[1]) : (atn_tensor){0},
-                         heads_of(p, parts[p->m->inputs - 1])};
-}
-
-pass_tokens pass_tokens_of(const pass *p, int64_t block)
-{
-    return tokens_of(p, p->blocks[block].parts);
+    return (attention_tokens){heads_of(p, parts[0]),
+                              has_keys ? heads_of(p, parts[1]) : (atn_tensor){0},
+                              heads_of(p, parts[p->m->inputs - 1])};
 }
 
 int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made)
@@ -177,7 +178,7 @@ static void embed(pass *p, const real *pixels)
 
 static atn_status attend(pass *p, block_memory *b)
 {
-    pass_tokens t = tokens_of(p, b->parts);
+    attention_tokens t = tokens_of(p, b->parts);
     atn_tensor y = heads_of(p, b->attended);
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
     return atn_attention_forward(b->plan, &inputs, &y, NULL);
@@ -272,7 +273,7 @@ static const real *unscaled(const pass *p, int64_t place, const real *z, real *s
 static atn_status attend_backward(pass *p, int64_t index, real *gradient)
 {
     block_memory *b = &p->blocks[index];
-    pass_tokens t = tokens_of(p, b->parts), dt = tokens_of(p, p->dparts);
+    attention_tokens t = tokens_of(p, b->parts), dt = tokens_of(p, p->dparts);
     atn_tensor dy = heads_of(p, p->dattended);
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
     atn_gradients gradients = {.q = &dt.q, .k = t.k.data ? &dt.k : NULL, .v = &dt.v};
@@ -337,7 +338,7 @@ atn_status pass_backward(pass *p, const real *dlogits, real *gradient)
             gradient[m->parameters[i].offset + k] = 0;
     linear_backward(p->images, c, m->shape.classes, p->mean, p->data + m->head_weight, dlogits, 0,
                     p->drows, gradient + m->head_weight, gradient + m->head_bias);
-    for (int64_t i = p->images * n - 1; i >= 0; i--) /* drows has the images' rows first */
+    for (int64_t i = 0; i < p->images * n; i++) /* drows has a row per image so far */
         for (int64_t k = 0; k < c; k++)
             p->dx[i * c + k] = p->drows[i / n * c + k] / (real)n;
     layer_norm_backward(p->images * n, c, p->blocks[m->shape.depth - 1].out,

@@ -14,7 +14,6 @@ typedef struct pass pass; /* of its type */
 #define pass_forward    R(pass_forward)
 #define pass_backward   R(pass_backward)
 #define pass_not_finite R(pass_not_finite)
-#define pass_tokens_of  R(pass_tokens_of)
 
 /* For so many images at a time. data: the flat array of the model's parameters, read at
  * every call. context: of one thread, the CPU's. All of them must outlive the pass. Returns an exit
@@ -31,12 +30,5 @@ atn_status pass_backward(pass *p, const real *dlogits, real *gradient);
 
 /* Of the last forward, where NaN or infinity began: "block 2: attention"; null: nowhere. */
 const char *pass_not_finite(pass *p);
-
-/* What the last forward gave to a block's attention: views of queries, keys (null data: there are
- * none) and values, images x heads x tokens x channels. */
-typedef struct {
-    atn_tensor q, k, v;
-} pass_tokens;
-pass_tokens pass_tokens_of(const pass *p, int64_t block);
 
 #endif

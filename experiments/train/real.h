@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Training in f32 and f64 from one source: layers.c and pass.c are compiled twice, with REAL_F32
- * or REAL_F64 defined, and their functions have a name for each, R(name), which their headers hide.
- * A file that defines neither calls the functions of f32. */
+ * or REAL_F64 defined. Each function has a name per type, R(name), which the headers define the
+ * plain name as. A file that defines neither calls the functions of f32. */
 #ifndef EXPERIMENTS_TRAIN_REAL_H
 #define EXPERIMENTS_TRAIN_REAL_H
 

@@ -139,15 +139,17 @@ static bool get_input(const void *state, int index, const char **name, const cha
 
 /* ---- A point ---- */
 
+/* per_image: seconds, tests included. */
 static void say_epoch(const char *name, const trainer *t, const training *plan, double per_image)
 {
     int64_t epoch = trainer_epochs(t);
     training_epoch e = trainer_epoch(t, epoch - 1);
-    double left = (double)((plan->epochs - epoch) * trainer_epoch_steps(t) * plan->batch);
+    double images = (double)(trainer_epoch_steps(t) * plan->batch);
+    double left = (double)(plan->epochs - epoch) * images;
     report_note("%s: epoch %" PRId64 " of %" PRId64 ": loss %.4f, test %.2f %%, %.0f images/s, "
                 "%.0f min left",
-                name, epoch, plan->epochs, e.train.loss, 100 * e.test.accuracy, 1 / per_image,
-                left * per_image / 60);
+                name, epoch, plan->epochs, e.train.loss, 100 * e.test.accuracy,
+                e.seconds > 0 ? images / e.seconds : 1 / per_image, left * per_image / 60);
 }
 
 /* Trains to the end, or until a signal; checkpoint: the file that an epoch and a signal leave. */
@@ -184,14 +186,14 @@ static int write_weights(const trainer *t, const training *plan, const char *fol
                          const char *file)
 {
     training_epoch last = trainer_epoch(t, plan->epochs - 1);
-    char *story = trainer_plan(t);
+    char *members = trainer_plan(t);
     char *metadata = must_format("{%s, \"steps\": %" PRId64 ", \"test_accuracy\": %.17g, "
                                  "\"test_loss\": %.17g, \"version\": \"%s\", \"commit\": \"%s\"}\n",
-                                 story, trainer_steps(t), last.test.accuracy, last.test.loss,
+                                 members, trainer_steps(t), last.test.accuracy, last.test.loss,
                                  ATN_VERSION, BUILD_COMMIT);
     int code = trainer_write(t, folder, file, metadata);
     free(metadata);
-    free(story);
+    free(members);
     return code;
 }
 

@@ -274,28 +274,32 @@ static void move(trainer *t, double rate, double scale)
     }
 }
 
-/* Says where what is not finite began; the slice is computed once more for it. */
+/* Where a slice's numbers stop being finite, forward or, from the classifier on, backward; null:
+ * nowhere. */
+static const char *first_not_finite(trainer *t, int64_t slice, int64_t first)
+{
+    run_slice(t, &t->workers[0], slice, first);
+    const char *found = pass_not_finite(t->workers[0].pass);
+    if (found)
+        return found;
+    if (t->outcomes[slice] < 0)
+        return atn_status_message(t->outcomes[slice]);
+    for (int64_t p = t->m.parameter_count - 1; p >= 0; p--)
+        for (int64_t i = 0; i < t->m.parameters[p].count; i++)
+            if (!isfinite(t->gradients[slice * t->m.size + t->m.parameters[p].offset + i]))
+                return t->m.parameters[p].name;
+    return NULL;
+}
+
+/* The slices are computed once more to see where. */
 static int report_not_finite(trainer *t, int64_t first)
 {
-    const char *where = "a gradient";
-    for (int64_t s = 0; s < t->plan.batch / SLICE; s++) {
-        run_slice(t, &t->workers[0], s, first);
-        const char *found = pass_not_finite(t->workers[0].pass);
-        if (t->outcomes[s] < 0)
-            found = atn_status_message(t->outcomes[s]);
-        if (found) {
-            where = found;
-            break;
-        }
-    }
-    for (int64_t p = t->m.parameter_count - 1; p >= 0 && strcmp(where, "a gradient") == 0; p--)
-        for (int64_t i = 0; i < t->m.parameters[p].count; i++)
-            if (!isfinite(t->gradients[t->m.parameters[p].offset + i])) {
-                where = t->m.parameters[p].name;
-                break;
-            }
+    const char *where = NULL;
+    for (int64_t s = 0; s < t->plan.batch / SLICE && !where; s++)
+        where = first_not_finite(t, s, first);
     report_error("%s, seed %" PRIu64 ": step %" PRId64 ": not finite, first in %s",
-                 t->m.shape.attention->name, t->plan.seed, t->step + 1, where);
+                 t->m.shape.attention->name, t->plan.seed, t->step + 1,
+                 where ? where : "the sum of the gradients");
     return EXIT_CHECK;
 }
 
@@ -415,8 +419,8 @@ char *trainer_plan(const trainer *t)
         p->rate, p->decay, p->clip, p->smoothing, t->train->sha256, t->test->sha256);
 }
 
-/* What a file to resume from says: the plan and the step. To be freed. */
-static char *story(const trainer *t, int64_t step)
+/* The metadata of a file to resume from: the plan and the step. To be freed. */
+static char *resume_metadata(const trainer *t, int64_t step)
 {
     char *plan = trainer_plan(t);
     char *text = must_format("{%s, \"step\": %" PRId64 "}\n", plan, step);
@@ -434,13 +438,13 @@ int trainer_save(const trainer *t, const char *folder, const char *name)
     npz_array arrays[KEPT + 1] = {[KEPT] = {"curve", ATN_F64, 2, curve_shape, t->curve}};
     for (int i = 0; i < KEPT; i++)
         arrays[i] = (npz_array){kept_names[i], ATN_F32, 1, &t->m.size, values[i]};
-    char *metadata = story(t, t->step);
+    char *metadata = resume_metadata(t, t->step);
     int code = npz_write(folder, name, KEPT + 1, arrays, metadata);
     free(metadata);
     return code;
 }
 
-/* The step that a story tells of, if it is otherwise that of this trainer; -1 if not. */
+/* The step in such metadata; -1 if they are of another plan, or no such metadata. */
 static int64_t step_of(const trainer *t, const char *text)
 {
     cJSON *json = text ? cJSON_Parse(text) : NULL;
@@ -448,7 +452,7 @@ static int64_t step_of(const trainer *t, const char *text)
     double most = (double)(t->plan.epochs * trainer_epoch_steps(t));
     double at = cJSON_IsNumber(item) ? item->valuedouble : -1;
     int64_t step = at >= 0 && at <= most ? (int64_t)at : -1;
-    char *want = story(t, step);
+    char *want = resume_metadata(t, step);
     if (!text || strcmp(text, want) != 0)
         step = -1;
     free(want);

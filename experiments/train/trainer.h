@@ -40,7 +40,7 @@ int64_t trainer_steps(const trainer *t); /* taken so far */
 int64_t trainer_epoch_steps(const trainer *t);
 
 typedef struct {
-    double loss;     /* mean over the images, with label smoothing */
+    double loss;     /* mean over the images */
     double accuracy; /* share of them */
 } training_score;
 

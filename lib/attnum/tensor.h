@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tensor views: batch x heads x rows x cols, the last dimension contiguous. The strides, which
- * count elements, put the others in any order: heads may stand between the rows, as in memory that
+ * count elements, put the others in any order: heads may lie between the rows, as in memory that
  * is batch x tokens x heads x d.
  *
  * A view owns nothing and no function copies behind the caller's back.

@@ -73,6 +73,10 @@ static int span_level(int64_t count, int64_t stride, int64_t *extent)
            !__builtin_add_overflow(steps, *extent, extent);
 }
 
+typedef struct {
+    int64_t count, stride;
+} level;
+
 atn_status atn_tensor_check(const atn_tensor *tensor)
 {
     if (!tensor)
@@ -85,18 +89,15 @@ atn_status atn_tensor_check(const atn_tensor *tensor)
         return ATN_OK;
     if (!tensor->data)
         return ATN_ERR_NULL;
-    /* From the innermost outwards: heads may stand between rows, as in batch x tokens x heads x d.
-     */
-    struct {
-        int64_t count, stride;
-    } levels[] = {{tensor->rows, tensor->row_stride},
-                  {tensor->heads, tensor->head_stride},
-                  {tensor->batch, tensor->batch_stride}};
+    /* From the innermost outwards: heads may lie between rows (batch x tokens x heads x d). */
+    level levels[] = {{tensor->rows, tensor->row_stride},
+                      {tensor->heads, tensor->head_stride},
+                      {tensor->batch, tensor->batch_stride}};
     int64_t extent = tensor->cols, bytes;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < 2; i++)
             if (levels[i].stride > levels[i + 1].stride) {
-                __typeof__(levels[0]) larger = levels[i];
+                level larger = levels[i];
                 levels[i] = levels[i + 1];
                 levels[i + 1] = larger;
             }

@@ -42,7 +42,7 @@ def run(*words, code=0, says=""):
 
 
 def weights(folder):
-    """By name; the story that a file tells names no thread and no date."""
+    """By name; their metadata hold neither threads nor date."""
     return {path.name: path.read_bytes() for path in sorted(pathlib.Path(folder, "trained").iterdir())}
 
 
