@@ -43,11 +43,14 @@ def kernel_lean(x, y):
 
 
 class Inverse(torch.autograd.Function):
-    """Newton-Raphson's X_20 from 2 A / |A|_1^2, and the gradient -X^T G X^T."""
+    """Newton-Raphson's X_20 from `start` B / |A|_1^2, B = A + ridge I, and the gradient -X^T G X^T."""
 
     @staticmethod
-    def forward(ctx, a):
-        x = 2 / a.abs().sum(-1).amax(-1)[..., None, None] ** 2 * a
+    def forward(ctx, a, start=2, ridge=0):
+        alpha = start / a.abs().sum(-1).amax(-1)[..., None, None] ** 2
+        if ridge:
+            a = a + ridge * torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+        x = alpha * a
         for _ in range(20):
             x = 2 * x - x @ a @ x
         ctx.save_for_backward(x)
@@ -56,7 +59,7 @@ class Inverse(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         x, = ctx.saved_tensors
-        return -x.transpose(-1, -2) @ gradient @ x.transpose(-1, -2)
+        return -x.transpose(-1, -2) @ gradient @ x.transpose(-1, -2), None, None
 
 
 def inverse_softpp(a):

@@ -258,8 +258,8 @@ static void add_to(int64_t count, const real *from, real *to)
 }
 
 /* The gradient of z in x + scale z, which is dx itself without a scale. */
-static const real *unscaled(const pass *p, int64_t place, const real *z, real *spare,
-                            real *gradient)
+static const real *branch_gradient(const pass *p, int64_t place, const real *z, real *spare,
+                                   real *gradient)
 {
     int64_t c = p->m->shape.width, rows = p->images * p->m->tokens;
     if (!p->m->scaled)
@@ -297,7 +297,7 @@ static atn_status block_backward(pass *p, int64_t index, real *gradient)
     if (m->norm_after)
         layer_norm_backward(rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, p->dx,
                             g + at->norm2_weight, g + at->norm2_bias);
-    const real *dmlp = unscaled(p, at->scale2, b->mlp, p->dattended, g);
+    const real *dmlp = branch_gradient(p, at->scale2, b->mlp, p->dattended, g);
     linear_backward(rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden,
                     g + at->mlp_weight, g + at->mlp_bias);
     for (int64_t i = 0; i < rows * h; i++)
@@ -313,7 +313,7 @@ static atn_status block_backward(pass *p, int64_t index, real *gradient)
                             p->drows, g + at->norm2_weight, g + at->norm2_bias);
         add_to(rows * c, p->drows, p->dx);
     }
-    const real *doutput = unscaled(p, at->scale1, b->output, p->drows, g);
+    const real *doutput = branch_gradient(p, at->scale1, b->output, p->drows, g);
     linear_backward(rows, c, c, b->attended, w + at->output_weight, doutput, 0, p->dattended,
                     g + at->output_weight, g + at->output_bias);
     atn_status status = attend_backward(p, index, g);

@@ -328,7 +328,11 @@ static int test(trainer *t, training_score *score)
         }
     }
     score->accuracy /= (double)t->test->count;
-    return EXIT_PASS;
+    if (isfinite(score->loss))
+        return EXIT_PASS;
+    report_error("%s, seed %" PRIu64 ": step %" PRId64 ": the loss on the test set is not finite",
+                 t->m.shape.attention->name, t->plan.seed, t->step);
+    return EXIT_CHECK;
 }
 
 int trainer_step(trainer *t)

@@ -53,7 +53,7 @@ typedef struct {
     double seconds;       /* of training; 0 where it was resumed in between */
 } training_epoch;
 
-/* One step; with the last of an epoch the test set. Returns an exit code; EXIT_CHECK: the loss or a
+/* One step; with the last of an epoch the test set. Returns an exit code; EXIT_CHECK: a loss or a
  * gradient is not finite, and one line on stderr says in which step and where it began. */
 int trainer_step(trainer *t);
 

@@ -314,6 +314,21 @@ Test(train_trainer, what_is_not_finite_is_reported_and_not_kept)
     trainer_free(t);
 }
 
+/* There is no later step that would see what the last one makes of the weights. */
+Test(train_trainer, a_last_step_that_overflows_is_reported)
+{
+    training plan = small_plan("softmax");
+    plan.images = BATCH;
+    plan.epochs = 1;
+    plan.rate = 1e39;
+    trainer *t = begin(&plan);
+    capture();
+    cr_expect_eq(trainer_step(t), EXIT_CHECK);
+    const char *text = captured();
+    cr_expect(is_one_line_with(text, "step 1: the loss on the test set is not finite"), "%s", text);
+    trainer_free(t);
+}
+
 /* Every operator learns the brightness; a network that guesses has a loss of log 10. */
 Test(train_trainer, every_operator_learns)
 {
