@@ -220,37 +220,42 @@ static void note_orders(const claim_run *run, const table *t, FILE *notes)
 }
 
 /* Correct digits of one value channel in f16, channels first, d = 32: tokens N(0, 1), the values
- * either drawn, too, or the first channel of K. */
-static int digits_left(const claim_run *run, int64_t n, bool own_values, double *digits)
+ * either the first channel of K or drawn, too. */
+static int digits_left(const claim_run *run, int64_t n, double digits[2])
 {
     enum { WIDTH = 32 };
     static const sima_narrow sima = {ATN_STORAGE_F16,
                                      {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
     double *drawn = must_allocate((size_t)((2 * WIDTH + 1) * n), sizeof *drawn);
-    float *q = must_allocate((size_t)((2 * WIDTH + 2) * n), sizeof *q), *k = q + WIDTH * n;
-    float *v = k + WIDTH * n, *y = v + n;
-    long double norms[2][WIDTH] = {{0}}, state[WIDTH] = {0}, error = 0, size = 0;
+    float *q = must_allocate((size_t)((2 * WIDTH + 3) * n), sizeof *q), *k = q + WIDTH * n;
+    float *v[2] = {k + (WIDTH + 1) * n, k + WIDTH * n}, *y = v[0] + n;
+    long double norms[2][WIDTH] = {{0}}, state[2][WIDTH] = {{0}};
     data_normal(run->seed, (2 * WIDTH + 1) * n, drawn);
     for (int64_t i = 0; i < (2 * WIDTH + 1) * n; i++)
         q[i] = (float)drawn[i];
-    for (int64_t i = 0; !own_values && i < n; i++)
-        v[i] = k[i * WIDTH];
-    atn_storage_round(ATN_STORAGE_F16, (2 * WIDTH + 1) * n, q);
+    for (int64_t i = 0; i < n; i++)
+        v[0][i] = k[i * WIDTH];
+    atn_storage_round(ATN_STORAGE_F16, (2 * WIDTH + 2) * n, q);
     for (int64_t i = 0; i < n; i++)
         for (int c = 0; c < WIDTH; c++) {
             norms[0][c] += fabsl((long double)q[i * WIDTH + c]);
             norms[1][c] += fabsl((long double)k[i * WIDTH + c]);
-            state[c] += (long double)k[i * WIDTH + c] * (long double)v[i];
+            for (int own = 0; own < 2; own++)
+                state[own][c] += (long double)k[i * WIDTH + c] * (long double)v[own][i];
         }
-    int code = sima_narrow_forward(run, &sima, n, WIDTH, q, k, v, y);
-    for (int64_t i = 0; i < n; i++) {
-        long double want = 0;
-        for (int c = 0; c < WIDTH; c++)
-            want += (long double)q[i * WIDTH + c] / norms[0][c] * state[c] / norms[1][c];
-        error += (y[i] - want) * (y[i] - want);
-        size += want * want;
+    int code = EXIT_PASS;
+    for (int own = 0; own < 2; own++) {
+        long double error = 0, size = 0;
+        code = exit_worst(code, sima_narrow_forward(run, &sima, n, WIDTH, q, k, v[own], y));
+        for (int64_t i = 0; i < n; i++) {
+            long double want = 0;
+            for (int c = 0; c < WIDTH; c++)
+                want += (long double)q[i * WIDTH + c] / norms[0][c] * state[own][c] / norms[1][c];
+            error += (y[i] - want) * (y[i] - want);
+            size += want * want;
+        }
+        digits[own] = (double)-log10l(sqrtl(error / size));
     }
-    *digits = (double)-log10l(sqrtl(error / size));
     free(q);
     free(drawn);
     return code;
@@ -266,11 +271,10 @@ static int note_digits(const claim_run *run, FILE *notes, double independent[DIG
             "\nCorrect digits of a value channel in f16, channels first, norms wide, d = 32, "
             "normal tokens:\n\n| N | V a channel of K | V independent |\n|---|---|---|\n");
     for (int i = 0; i < DIGIT_SIZES; i++) {
-        double following;
-        code = exit_worst(code, digits_left(run, digit_sizes[i], false, &following));
-        code = exit_worst(code, digits_left(run, digit_sizes[i], true, &independent[i]));
-        fprintf(notes, "| %" PRId64 " | %.1f | %.1f |\n", digit_sizes[i], following,
-                independent[i]);
+        double digits[2];
+        code = exit_worst(code, digits_left(run, digit_sizes[i], digits));
+        independent[i] = digits[1];
+        fprintf(notes, "| %" PRId64 " | %.1f | %.1f |\n", digit_sizes[i], digits[0], digits[1]);
     }
     return code;
 }

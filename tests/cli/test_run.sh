@@ -101,7 +101,7 @@ grep -q '^identity,49,paper,f64,2,1,1,-1,,[a-z]*,1,1' first/convergence/initiali
 check "residual 1 for A = I under 2/|A|_1^2" $?
 
 # ---- the same seed gives the same CSV, whatever the threads ----
-small='run convergence/curves spectral/norm-growth --quick --samples 2 --input smooth'
+small='run convergence/curves spectral/norm-growth --quick --samples 2 --input smooth --sampling pool'
 attnum $small --m 4,16,49 --out one --threads 1
 expect_exit 0
 attnum $small --m 4,16,49 --out two --threads 2

@@ -33,10 +33,8 @@ static verdict_kind judge_half_row(const char *id, const char *row)
 
 Test(claims_sima_half, orders_agree_unless_something_underflows)
 {
-    cr_expect(judge_half_row("M02", M02_ROW("0", "1e-15")) == VERDICT_HOLDS_IF);
     cr_expect(judge_half_row("M02", M02_ROW("0", "1.9e-15")) == VERDICT_HOLDS_IF);
     cr_expect(judge_half_row("M02", M02_ROW("0", "3e-15")) == VERDICT_FAILS);
-    cr_expect(judge_half_row("M02", M02_ROW("0", "nan")) == VERDICT_FAILS);
     claim_run run;
     ledger_open(&run);
     ledger_row(ledger_table(&run, "half", 0), M02_ROW("0", "1e-15"));

@@ -181,7 +181,7 @@ Test(spectral, results_do_not_depend_on_threads)
         const char *options;
     } cases[] = {
         {&spectral_eigenvalues, "--input photos,smooth --m 16,49"},
-        {&spectral_norm_growth, "--input photos,smooth,iid --m 4,16,49 --samples 3"},
+        {&spectral_norm_growth, "--input photos,smooth,iid --m 4,16 --samples 3"},
         {&spectral_bounds, "--input photos,smooth --stage 3 --samples 2"},
         {&spectral_sampling, "--input photos,clusters --quick"},
     };
