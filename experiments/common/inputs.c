@@ -12,6 +12,9 @@
 #include "random.h"
 #include "report.h"
 #include "sha256.h"
+#include "train/trained.h"
+
+enum { PHOTO_SIDE = 64 };
 
 static const double pi = 3.14159265358979323846;
 
@@ -20,6 +23,7 @@ struct input {
     char *name;
     double parameter;
     photographs photographs;
+    trained *network;
     npy_array file;
     int64_t grid_height, grid_width;
     char *doubt;
@@ -51,6 +55,11 @@ static void copy_token(double *to, const double *from)
 static int make_photos(const input *in, const input_draw *draw, double *tokens)
 {
     return photographs_tokens(&in->photographs, draw, tokens);
+}
+
+static int make_trained(const input *in, const input_draw *draw, double *tokens)
+{
+    return trained_tokens(in->network, draw, tokens);
 }
 
 static int make_iid(const input *in, const input_draw *draw, double *tokens)
@@ -215,6 +224,12 @@ const input_kind input_kinds[] = {
      .formula = "q = LayerNorm(P^T v), v: a patch of a seeded crop of a photograph, P: random with "
                 "orthonormal columns",
      .make = make_photos},
+    {.name = "trained",
+     .parameter = "[WEIGHTS][/blockB][/queries|keys|values], default soft, its last block, queries",
+     .formula =
+         "a head of a network that attnum train trained on Fashion-MNIST, on a picture of its "
+         "test set; WEIGHTS: an operator, a name in data/trained, or a file FILE.npz",
+     .make = make_trained},
     {"iid", "sigma, default 1", "q ~ N(0, sigma^2 I)", 1, 1e-6, 1e6, false, make_iid},
     {"smooth", "modes per axis, default 4",
      "q_c(y, x) = sum_ab g_cab cos(pi a y) cos(pi b x) without a = b = 0, g ~ N(0, 1), scaled to "
@@ -363,23 +378,38 @@ int input_open(const char *text, int64_t grid_height, int64_t grid_width, input 
     return input_open_as(text, &how, in);
 }
 
+/* The name as given, of a file without its folders: "trained:soft-code-seed1.npz/block3". */
+static char *short_name(const char *text)
+{
+    static const char prefix[] = "trained:";
+    bool is_trained = strncmp(text, prefix, sizeof prefix - 1) == 0;
+    const char *start = is_trained ? text + sizeof prefix - 1 : text;
+    const char *weights = is_trained ? strstr(text, ".npz") : NULL;
+    const char *base = weights ? weights : ends_with(text, ".npy") ? text + strlen(text) : start;
+    while (base > start && base[-1] != '/')
+        base--;
+    return must_format("%.*s%s", (int)(start - text), text, base);
+}
+
 int input_open_as(const char *text, const input_reading *how, input **in)
 {
     *in = NULL;
     bool is_path = ends_with(text, ".npy");
-    const char *base = strrchr(text, '/');
     const input_kind *kind = find_kind(is_path ? "FILE.npy" : text);
     if (!kind)
         return report_unknown(text);
     input *opened = must_allocate(1, sizeof *opened);
     opened->kind = kind;
-    opened->name = must_format("%s", is_path && base ? base + 1 : text);
+    opened->name = short_name(text);
     int status;
     if (is_path) {
         status = open_file(opened, text, how);
     } else {
         const char *colon = strchr(text, ':');
-        status = set_parameter(opened, colon ? colon + 1 : NULL);
+        if (kind->make == make_trained)
+            status = trained_open(colon ? colon + 1 : "", &opened->network);
+        else
+            status = set_parameter(opened, colon ? colon + 1 : NULL);
         if (status == EXIT_PASS && kind->make == make_photos)
             status = photographs_read(&opened->photographs);
     }
@@ -395,6 +425,7 @@ void input_free(input *in)
     if (!in)
         return;
     photographs_free(&in->photographs);
+    trained_free(in->network);
     free(in->file.data);
     free(in->doubt);
     free(in->name);
@@ -408,7 +439,9 @@ const char *input_name(const input *in)
 
 const char *input_sha256(const input *in)
 {
-    return input_is_file(in) ? in->file_sha256 : in->photographs.sha256;
+    return input_is_file(in) ? in->file_sha256
+           : in->network     ? trained_sha256(in->network)
+                             : in->photographs.sha256;
 }
 
 bool input_is_file(const input *in)
@@ -434,6 +467,16 @@ void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64
     *dim = in->file.cols;
     *grid_height = in->grid_height;
     *grid_width = in->grid_width;
+}
+
+int64_t input_side(const input *in, int64_t m)
+{
+    if (in->kind->make == make_photos)
+        return PHOTO_SIDE;
+    int64_t own = in->network ? trained_side(in->network) : 0, side = own;
+    while (side * side < m && own > 0)
+        side += own;
+    return side;
 }
 
 static int check_draw(const input *in, const input_draw *draw)

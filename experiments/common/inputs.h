@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs: where the tokens of an experiment come from. Photographs, synthetic fields, or the user's
- * tokens in a .npy file. These are not trained features. */
+/* Inputs: where the tokens of an experiment come from. Photographs, synthetic fields, heads of a
+ * trained network, or the user's tokens in a .npy file. */
 #ifndef EXPERIMENTS_INPUTS_H
 #define EXPERIMENTS_INPUTS_H
 
@@ -24,7 +24,7 @@ typedef struct {
     const char *name;
     const char *parameter; /* what NAME:PARAMETER means, "" for none: "sigma, default 1" */
     const char *formula;   /* how a token is made */
-    double initial, lowest, highest; /* the parameter's default and range */
+    double initial, lowest, highest; /* the parameter's default and range; 0 if it is a text */
     bool whole;                      /* the parameter is a whole number */
     int (*make)(const input *in, const input_draw *draw, double *tokens);
 } input_kind;
@@ -68,6 +68,11 @@ bool input_is_file(const input *in);
 void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64_t *dim,
                       int64_t *grid_height, int64_t *grid_width);
 
+/* The side of the grids whose tokens are pooled to m landmarks: that of photographs, and for a
+ * trained network the smallest multiple of its own with as many tokens; 0 for synthetic fields,
+ * which are sampled on a grid of any side, and for files. */
+int64_t input_side(const input *in, int64_t m);
+
 /* Tokens of sample number `sample` (0, 1, ...) under a seed, on a height x width grid:
  * (height width) x d, row-major, d = TOKEN_DIM or the file's.
  *
@@ -76,8 +81,8 @@ void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64
  * x 3 colours (rows, then columns, then red, green, blue), projected by a seeded matrix with
  * orthonormal columns (the same for all samples of a seed and patch), and layer-normalised (eps
  * 1e-5). Takes patch >= 4: smaller ones have fewer than TOKEN_DIM values. synthetic: the field's
- * formula at the grid's points; patch is ignored. file: matrix number `sample` as it is; height and
- * width must be its grid (or n x 1).
+ * formula at the grid's points; patch is ignored. trained: see train/trained.h; patch is ignored.
+ * file: matrix number `sample` as it is; height and width must be its grid (or n x 1).
  *
  * Returns an exit code; on failure one line on stderr. Thread-safe. */
 int input_tokens(const input *in, int64_t height, int64_t width, int64_t patch, uint64_t seed,

@@ -11,7 +11,7 @@
 #include "staging.h"
 
 /* Photographs are cut into 64 x 64 patches of 4 pixels: a crop of 256 x 256. */
-enum { PHOTO_SIDE = 64, PHOTO_PATCH = 4 };
+enum { PHOTO_PATCH = 4 };
 
 /* reference/ takes matrices of 2^28 elements. */
 enum { MOST_LANDMARKS = 16384 };
@@ -133,18 +133,13 @@ static int64_t nearest_root(int64_t m)
     return m - p * p <= (p + 1) * (p + 1) - m ? p : p + 1;
 }
 
-/* Synthetic fields have no files. */
-static bool reads_photographs(const input *in)
-{
-    return !input_is_file(in) && *input_sha256(in);
-}
-
 int64_t landmark_grid(const input *in, int64_t m, token_grid *grid)
 {
+    int64_t side = input_side(in, m);
     if (input_is_file(in)) {
         *grid = file_grid(in);
-    } else if (reads_photographs(in)) {
-        *grid = (token_grid){.height = PHOTO_SIDE, .width = PHOTO_SIDE, .patch = PHOTO_PATCH};
+    } else if (side > 0) {
+        *grid = (token_grid){.height = side, .width = side, .patch = PHOTO_PATCH};
     } else {
         int64_t p = nearest_root(m);
         *grid = (token_grid){.height = p, .width = p, .stride = 1};

@@ -35,7 +35,8 @@ token_grid file_grid(const input *in);
 
 /* The tokens that give the number of landmarks of an input nearest to m, and that number. Synthetic
  * fields: sampled on a sqrt(m) x sqrt(m) grid, each token a landmark. Photographs: 64 x 64 patches
- * of 4 pixels, pooled. Files: their own tokens, pooled. */
+ * of 4 pixels, pooled. Trained networks: their grid, or a multiple of it with m tokens, pooled.
+ * Files: their own tokens, pooled. */
 int64_t landmark_grid(const input *in, int64_t m, token_grid *grid);
 
 /* The stages of SOFT-Tiny (IJCV Tab. 1), in patches of 4, 8, 16 pixels of a 224 x 224 crop: 56 x

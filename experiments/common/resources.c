@@ -23,7 +23,8 @@ static const char *source_folder(const char *kind)
 {
     static const struct {
         const char *kind, *folder;
-    } folders[] = {{"images", "data/images"}, {"golden", "data/golden"}};
+    } folders[] = {
+        {"images", "data/images"}, {"golden", "data/golden"}, {"trained", "data/trained"}};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (strcmp(kind, folders[i].kind) == 0)
             return folders[i].folder;

@@ -38,6 +38,16 @@ bool model_defaults(const char *name, model_shape *shape)
     return variant < count;
 }
 
+const char *const model_usual[] = {
+    "softmax",   "gaussian",  "soft/code", "softpp/paper",        "sima", "xnorm",
+    "linformer", "performer", "elu",       "nystromformer/exact", NULL};
+
+char *model_weights_name(const model_shape *shape, uint64_t seed)
+{
+    return must_format("%s-%s-seed%" PRIu64 ".npz", shape->attention->name,
+                       shape->attention->variants[shape->variant].name, seed);
+}
+
 static int64_t root(int64_t square)
 {
     int64_t r = (int64_t)(sqrt((double)square) + 0.5);
@@ -71,16 +81,36 @@ static int check_shape(const model_shape *s)
     return EXIT_PASS;
 }
 
-/* Side of the windows that landmarks come from, and of SOFT's residual convolution: 3, 5, 9 for
- * grids of 14, 28, 56, as in its published code. */
+/* Side of the windows that landmarks come from. */
 static int64_t stride_of(const model *m)
 {
     return m->grid / root(m->shape.landmarks);
 }
 
-static int64_t residual_side(const model *m)
+static int64_t residual_side(const model_shape *s)
 {
-    return 2 * (m->grid >= 14 ? m->grid / 14 : 1) + 1;
+    int64_t grid = s->side / s->patch;
+    return s->residual ? s->residual : 2 * (grid >= 14 ? grid / 14 : 1) + 1;
+}
+
+static bool samples_by_convolution(const model_shape *s)
+{
+    return s->attention->differentiable >> ATN_PARAMETER_CONV & 1;
+}
+
+model_shape model_enlarged(const model_shape *shape, int64_t factor)
+{
+    model_shape larger = *shape;
+    larger.side *= factor;
+    larger.residual = residual_side(shape);
+    larger.landmarks *= samples_by_convolution(shape) ? factor * factor : 1;
+    return larger;
+}
+
+/* Gaussian attention is SOFT's without landmarks (IJCV Eq. 5), where K = Q. */
+bool model_has_keys(const model_shape *shape)
+{
+    return shape->attention->capabilities & ATN_CAN_CROSS && shape->attention->op != ATN_GAUSSIAN;
 }
 
 /* ---- The table ---- */
@@ -136,7 +166,7 @@ static void add_attention(model *m, int64_t block)
 {
     const model_shape *s = &m->shape;
     model_block *b = &m->blocks[block];
-    int64_t d = s->width / s->heads, h = s->heads, k = stride_of(m), r = residual_side(m);
+    int64_t d = s->width / s->heads, h = s->heads, k = stride_of(m), r = residual_side(s);
     const struct {
         start_rule rule;
         int64_t shape[PARAMETER_DIMENSIONS]; /* 0 after the last */
@@ -158,13 +188,12 @@ static void add_attention(model *m, int64_t block)
         {ATN_RFF, "projection", {1, FEATURES, d}},
         {ATN_LSH, "rotations", {LSH_ROUNDS, d, LSH_CHUNKS}},
     };
-    bool samples = s->attention->differentiable >> ATN_PARAMETER_CONV & 1;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
         int dimensions = 0;
         while (dimensions < PARAMETER_DIMENSIONS && learned[p].shape[dimensions] > 0)
             dimensions++;
         if (s->attention->differentiable >> p & 1 && dimensions > 0 &&
-            (p != ATN_PARAMETER_RESIDUAL || samples))
+            (p != ATN_PARAMETER_RESIDUAL || samples_by_convolution(s)))
             b->attention[p] =
                 add(m, learned[p].rule, dimensions, learned[p].shape,
                     "blocks.%" PRId64 ".attention.%s", block, atn_parameter_name((atn_parameter)p));
@@ -210,11 +239,9 @@ int model_create(const model_shape *shape, model *m)
         return code;
     atn_operator op = shape->attention->op;
     int64_t c = shape->width, p = shape->patch;
-    /* Gaussian attention is SOFT's without landmarks (IJCV Eq. 5), where K = Q. */
-    bool has_keys = shape->attention->capabilities & ATN_CAN_CROSS && op != ATN_GAUSSIAN;
     m->grid = shape->side / p;
     m->tokens = m->grid * m->grid;
-    m->inputs = has_keys ? 3 : 2;
+    m->inputs = model_has_keys(shape) ? 3 : 2;
     m->norm_after = op == ATN_SOFT || op == ATN_SOFTPP;
     m->scaled = op == ATN_SIMA;
     m->blocks = must_allocate((size_t)shape->depth, sizeof *m->blocks);
@@ -267,7 +294,7 @@ atn_attention_desc model_attention(const model *m, int64_t block, atn_dtype dtyp
 {
     const model_shape *s = &m->shape;
     const model_block *b = &m->blocks[block];
-    int64_t d = s->width / s->heads, k = stride_of(m), r = residual_side(m);
+    int64_t d = s->width / s->heads, k = stride_of(m), r = residual_side(s);
     atn_attention_desc desc = atn_attention_variant(s->attention->op, s->variant, dtype);
     const int64_t *at = b->attention;
 #define TENSOR(place, ...)                                                                         \

@@ -26,12 +26,28 @@ typedef struct {
     int64_t patch; /* side of a patch; divides the image's */
     int64_t width, heads, depth, hidden, classes;
     int64_t landmarks; /* m, a square whose root divides the tokens' grid */
+    int64_t residual;  /* side of SOFT's residual convolution; 0: 3, 5, 9 for grids of 14, 28, 56,
+                          as in its published code */
 } model_shape;
 
 /* 28 x 28 pixels, patches of 2, width 64, 2 heads, depth 4, 128 hidden, 10 classes, m = 49, with
  * the operator and variant that "soft/code" names, the first variant where none is named. False if
  * there is none of that name. */
 bool model_defaults(const char *name, model_shape *shape);
+
+/* What is trained by default, ended by null: the published forms; of those that couple the images
+ * of a batch the one that does not, so that a slice of the batch gives what the batch does. */
+extern const char *const model_usual[];
+
+/* "softmax-exact-seed1.npz", the file of weights. To be freed. */
+char *model_weights_name(const model_shape *shape, uint64_t seed);
+
+/* The same network for images `factor` times as large, with the strides and windows it has: as many
+ * times more landmarks where a convolution samples them. */
+model_shape model_enlarged(const model_shape *shape, int64_t factor);
+
+/* False: K = Q. */
+bool model_has_keys(const model_shape *shape);
 
 enum { PARAMETER_NAME_SIZE = 48, PARAMETER_DIMENSIONS = 4 };
 

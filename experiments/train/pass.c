@@ -249,6 +249,12 @@ atn_status pass_forward(pass *p, const real *pixels, real *logits)
     return status;
 }
 
+const real *pass_part(const pass *p, int64_t block, int part)
+{
+    int last = (int)p->m->inputs - 1;
+    return p->blocks[block].parts[part == PARTS - 1 ? last : part < last ? part : 0];
+}
+
 /* ---- Backward ---- */
 
 static void add_to(int64_t count, const real *from, real *to)

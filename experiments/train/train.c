@@ -57,11 +57,6 @@ static void put_epoch(table *to, const row *r)
 
 /* ---- What there is to do ---- */
 
-/* The published forms; of those that couple the images of a batch the one that does not, so that a
- * slice of the batch gives what the batch does. */
-static const char *const trained[] = {
-    "softmax",   "gaussian",  "soft/code", "softpp/paper",        "sima", "xnorm",
-    "linformer", "performer", "elu",       "nystromformer/exact", NULL};
 static const char *const first_look[] = {"softmax", "soft/code", "sima", "xnorm", NULL};
 
 typedef struct {
@@ -96,7 +91,7 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     train_state *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
-    const char *const *names = s->effort == EFFORT_QUICK ? first_look : trained;
+    const char *const *names = s->effort == EFFORT_QUICK ? first_look : model_usual;
     for (int i = 0; s->operators.count ? i < s->operators.count : names[i] != NULL; i++)
         add_plans(w, s->operators.count ? s->operators.items[i] : names[i]);
     *points = w->count;
@@ -201,12 +196,10 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 {
     const train_state *w = state;
     const training *plan = &w->plans[point];
-    const char *variant = plan->shape.attention->variants[plan->shape.variant].name;
     char name[128];
     describe(state, point, name, sizeof name);
     char *folder = must_format("%s/trained", w->s->out);
-    char *file =
-        must_format("%s-%s-seed%" PRIu64 ".npz", plan->shape.attention->name, variant, plan->seed);
+    char *file = model_weights_name(&plan->shape, plan->seed);
     char *checkpoint = must_format("%s.checkpoint", file);
     char *path = must_format("%s/%s", folder, checkpoint);
     trainer *t;

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define REAL_F64 /* the network's arithmetic */
+#include "train/trained.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/npz.h"
+#include "common/random.h"
+#include "common/report.h"
+#include "common/resources.h"
+#include "common/sha256.h"
+#include "train/fashion.h"
+#include "train/model.h"
+#include "train/pass.h"
+
+struct trained {
+    char *path; /* of the weights */
+    model_shape shape;
+    int64_t block;
+    int part;
+    npz_file weights;
+    fashion_set pictures;
+    char sha256[SHA256_HEX_SIZE];
+};
+
+enum { QUERIES, KEYS, VALUES, PARTS };
+static const char *const part_names[PARTS] = {"queries", "keys", "values"};
+
+/* ---- Names ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Takes "/END" off a text if that is how it ends. */
+static bool take_end(char *text, const char *end)
+{
+    char *slash = strrchr(text, '/');
+    bool found = slash && strcmp(slash + 1, end) == 0;
+    if (found)
+        *slash = '\0';
+    return found;
+}
+
+/* Sets the block, -1 for the last, and the part, and leaves the name of the weights in `text`. */
+static int read_place(trained *t, char *text)
+{
+    t->block = -1;
+    for (int part = 0; part < PARTS; part++)
+        if (take_end(text, part_names[part])) {
+            t->part = part;
+            break;
+        }
+    char *slash = strrchr(text, '/'), *name = slash ? slash + 1 : text;
+    if (strncmp(name, "block", 5) == 0 && strspn(name + 5, "0123456789") == strlen(name + 5)) {
+        if (strlen(name) < 6 || strlen(name) > 9) {
+            report_error("input 'trained': '%s', expected a block such as block3", name);
+            return EXIT_USAGE;
+        }
+        t->block = strtoll(name + 5, NULL, 10);
+        *(slash ? slash : text) = '\0';
+    }
+    return EXIT_PASS;
+}
+
+/* The file of weights that a name means: of an operator, its usual form and first seed. */
+static char *find_weights(const char *name)
+{
+    if (ends_with(name, ".npz"))
+        return must_format("%s", name);
+    size_t length = strlen(name);
+    char *file = NULL;
+    model_shape shape;
+    for (int i = 0; model_usual[i] && !file; i++)
+        if (strncmp(model_usual[i], name, length) == 0 && strchr("/", model_usual[i][length]) &&
+            model_defaults(model_usual[i], &shape))
+            file = model_weights_name(&shape, 1);
+    file = file ? file : must_format("%s.npz", name);
+    char *path = resource_path("trained", file);
+    free(file);
+    return path;
+}
+
+/* ---- Weights ---- */
+
+/* A whole number of the metadata, from 1 to `most`. */
+static bool get_size(const cJSON *metadata, const char *name, double most, int64_t *value)
+{
+    double number = cJSON_GetNumberValue(cJSON_GetObjectItem(metadata, name));
+    bool whole = number >= 1 && number <= most && number == floor(number);
+    *value = whole ? (int64_t)number : 0;
+    return whole;
+}
+
+static bool get_shape(const cJSON *metadata, model_shape *shape)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(metadata, "operator"));
+    const char *variant = cJSON_GetStringValue(cJSON_GetObjectItem(metadata, "variant"));
+    char *both = must_format("%s/%s", name ? name : "", variant ? variant : "");
+    bool known = model_defaults(both, shape);
+    free(both);
+    const struct {
+        const char *name;
+        int64_t *value;
+    } sizes[] = {{"side", &shape->side},     {"patch", &shape->patch},
+                 {"width", &shape->width},   {"heads", &shape->heads},
+                 {"depth", &shape->depth},   {"hidden", &shape->hidden},
+                 {"landmarks", &shape->landmarks}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        known = known && get_size(metadata, sizes[i].name, 4096, sizes[i].value);
+    return known && shape->width == shape->heads * TOKEN_DIM && shape->side % FASHION_SIDE == 0;
+}
+
+static int read_shape(trained *t)
+{
+    cJSON *metadata = t->weights.metadata ? cJSON_Parse(t->weights.metadata) : NULL;
+    bool known = get_shape(metadata, &t->shape);
+    cJSON_Delete(metadata);
+    if (!known) {
+        report_error("%s: its %s is not that of a network whose heads are %d wide, as attnum train "
+                     "writes it",
+                     t->path, NPZ_METADATA, TOKEN_DIM);
+        return EXIT_ENVIRONMENT;
+    }
+    if (t->block >= t->shape.depth) {
+        report_error("input 'trained': block %" PRId64 " of %s, expected 0 to %" PRId64, t->block,
+                     t->path, t->shape.depth - 1);
+        return EXIT_USAGE;
+    }
+    if (t->part == KEYS && !model_has_keys(&t->shape)) {
+        report_error("input 'trained': keys of %s, whose keys are its queries", t->path);
+        return EXIT_USAGE;
+    }
+    t->block = t->block < 0 ? t->shape.depth - 1 : t->block;
+    return EXIT_PASS;
+}
+
+/* The position of `count` points at point i of `larger`, in pixels of the smaller picture: the
+ * middles of both ends' pixels are half a pixel from the edge. */
+static double position_at(int64_t i, int64_t larger, int64_t count)
+{
+    double at = ((double)i + 0.5) * (double)count / (double)larger - 0.5;
+    return fmin(fmax(at, 0), (double)(count - 1));
+}
+
+/* Learned positions, grid x grid x width, on another grid: bilinear, as images are resized. */
+static void resize_positions(const double *from, int64_t grid, int64_t width, int64_t to_grid,
+                             double *to)
+{
+    for (int64_t i = 0; i < to_grid * to_grid; i++) {
+        double y = position_at(i / to_grid, to_grid, grid);
+        double x = position_at(i % to_grid, to_grid, grid);
+        int64_t top = (int64_t)y, left = (int64_t)x;
+        int64_t down = top + 1 < grid ? grid : 0, right = left + 1 < grid ? 1 : 0;
+        const double *corner = from + (top * grid + left) * width;
+        double fy = y - (double)top, fx = x - (double)left;
+        for (int64_t c = 0; c < width; c++)
+            to[i * width + c] = (1 - fy) * ((1 - fx) * corner[c] + fx * corner[right * width + c]) +
+                                fy * ((1 - fx) * corner[down * width + c] +
+                                      fx * corner[(down + right) * width + c]);
+    }
+}
+
+/* An array of a file counts missing leading dimensions as 1. */
+static bool same_shape(const model_parameter *p, const npy_array *a)
+{
+    const int64_t found[PARAMETER_DIMENSIONS] = {a->batch, a->heads, a->rows, a->cols};
+    bool same = a->dimensions == p->dimensions;
+    for (int i = 0; same && i < p->dimensions; i++)
+        same = found[PARAMETER_DIMENSIONS - p->dimensions + i] == p->shape[i];
+    return same;
+}
+
+/* The parameters of a network on a grid that may be larger than the trained one. */
+static int fill_parameters(const trained *t, const model *m, double *data)
+{
+    int64_t grid = trained_side(t), width = t->shape.width;
+    for (int64_t i = 0; i < m->parameter_count; i++) {
+        const model_parameter *p = &m->parameters[i];
+        const npy_array *a = npz_find(&t->weights, p->name);
+        bool positions = p->offset == m->position && a && a->dimensions == 2 &&
+                         a->rows == grid * grid && a->cols == width;
+        if (!positions && !(a && same_shape(p, a))) {
+            report_error("%s: %s %s of a network of %" PRId64 " x %" PRId64 " tokens", t->path,
+                         p->name, a ? "has another shape than that" : "is missing, expected that",
+                         m->grid, m->grid);
+            return EXIT_ENVIRONMENT;
+        }
+        if (positions)
+            resize_positions(a->data, grid, width, m->grid, data + p->offset);
+        else
+            memcpy(data + p->offset, a->data, (size_t)p->count * sizeof *data);
+    }
+    return EXIT_PASS;
+}
+
+/* The network on a grid of `side` tokens. To be freed in any case. */
+static int make_network(const trained *t, int64_t side, model *m, double **data)
+{
+    int64_t grid = trained_side(t);
+    *m = (model){0};
+    *data = NULL;
+    if (side % grid != 0) {
+        report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64
+                     " or a multiple of it",
+                     t->path, side, side, grid, grid);
+        return EXIT_USAGE;
+    }
+    model_shape shape = model_enlarged(&t->shape, side / grid);
+    int code = model_create(&shape, m);
+    if (code != EXIT_PASS)
+        return code;
+    *data = must_allocate((size_t)m->size, sizeof **data);
+    return fill_parameters(t, m, *data);
+}
+
+/* ---- The input ---- */
+
+static int set_sha256(trained *t)
+{
+    struct sha256_ctx state;
+    sha256_init(&state);
+    int code = sha256_add_file(&state, t->path);
+    sha256_update(&state, SHA256_HEX_SIZE - 1, (const uint8_t *)t->pictures.sha256);
+    sha256_hex(&state, t->sha256);
+    return code;
+}
+
+static int open_files(trained *t)
+{
+    char *images = resource_path("trained", "pictures-images-idx3-ubyte.gz");
+    char *end = images ? strrchr(images, '/') : NULL;
+    int code = images ? EXIT_PASS : EXIT_ENVIRONMENT;
+    if (code == EXIT_PASS) {
+        *end = '\0';
+        code = fashion_read(images, "pictures", &t->pictures);
+    }
+    free(images);
+    if (code == EXIT_PASS)
+        code = npz_read(t->path, &t->weights);
+    if (code == EXIT_PASS)
+        code = read_shape(t);
+    if (code == EXIT_PASS)
+        code = set_sha256(t);
+    if (code == EXIT_PASS) { /* whether all parameters are there is known before the first draw */
+        model m;
+        double *data;
+        code = make_network(t, trained_side(t), &m, &data);
+        free(data);
+        model_free(&m);
+    }
+    return code;
+}
+
+int trained_open(const char *text, trained **t)
+{
+    char *name = must_format("%s", text);
+    *t = must_allocate(1, sizeof **t);
+    int code = read_place(*t, name);
+    if (code == EXIT_PASS) {
+        (*t)->path = find_weights(*name ? name : "soft");
+        code = (*t)->path ? open_files(*t) : EXIT_ENVIRONMENT;
+    }
+    free(name);
+    return code;
+}
+
+void trained_free(trained *t)
+{
+    if (!t)
+        return;
+    npz_free(&t->weights);
+    fashion_free(&t->pictures);
+    free(t->path);
+    free(t);
+}
+
+const char *trained_sha256(const trained *t)
+{
+    return t->sha256;
+}
+
+/* Runs the network on one picture; the pass, and then the context, are to be freed in any case. */
+static int run_network(const trained *t, const model *m, double *data, int64_t picture,
+                       atn_context **context, pass **p)
+{
+    int64_t side = m->shape.side;
+    float *narrow = must_allocate((size_t)(side * side), sizeof *narrow);
+    double *pixels = must_allocate((size_t)(side * side), sizeof *pixels);
+    double logits[FASHION_CLASSES];
+    fashion_image(&t->pictures, picture, FASHION_WHOLE, side, narrow);
+    for (int64_t i = 0; i < side * side; i++)
+        pixels[i] = (double)narrow[i];
+    atn_status status =
+        atn_context_create(&(atn_context_options){.device = ATN_CPU, .threads = 1}, context);
+    int code = status == ATN_OK ? pass_create(m, data, *context, 1, p) : EXIT_ENVIRONMENT;
+    if (code == EXIT_PASS) {
+        status = pass_forward(*p, pixels, logits);
+        code = status < 0 ? EXIT_ENVIRONMENT : EXIT_PASS;
+    }
+    if (status < 0)
+        report_error("%s: %s", t->path, atn_status_name(status));
+    free(pixels);
+    free(narrow);
+    return code;
+}
+
+int64_t trained_side(const trained *t)
+{
+    return t->shape.side / t->shape.patch;
+}
+
+int trained_tokens(const trained *t, const input_draw *draw, double *tokens)
+{
+    if (draw->height != draw->width) {
+        report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected a square", t->path,
+                     draw->height, draw->width);
+        return EXIT_USAGE;
+    }
+    random_stream *r = random_create(draw->seed, "trained", 0);
+    int64_t heads = t->shape.heads, head = draw->sample % heads;
+    int64_t picture =
+        (random_below(r, t->pictures.count) + draw->sample / heads) % t->pictures.count;
+    random_free(r);
+    model m;
+    double *data;
+    atn_context *context = NULL;
+    pass *p = NULL;
+    int code = make_network(t, draw->height, &m, &data);
+    if (code == EXIT_PASS)
+        code = run_network(t, &m, data, picture, &context, &p);
+    if (code == EXIT_PASS) {
+        const double *rows = pass_part(p, t->block, t->part);
+        for (int64_t i = 0; i < m.tokens * TOKEN_DIM; i++)
+            tokens[i] = (double)(float)rows[i / TOKEN_DIM * m.shape.width + head * TOKEN_DIM +
+                                            i % TOKEN_DIM];
+    }
+    pass_free(p);
+    atn_context_free(context);
+    free(data);
+    model_free(&m);
+    return code;
+}

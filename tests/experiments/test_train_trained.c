@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tokens of a trained network: which picture, head, block and part, on which grid. */
+#define REAL_F64
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/npz.h"
+#include "common/random.h"
+#include "common/report.h"
+#include "common/resources.h"
+#include "scratch.h"
+#include "train/fashion.h"
+#include "train/model.h"
+#include "train/pass.h"
+#include "train/trained.h"
+
+TestSuite(train_trained, .init = scratch_begin, .fini = scratch_end);
+
+/* 7 x 7 tokens of two heads, all of them landmarks. */
+enum { PATCH = 4, GRID = 7, HEADS = 2, WIDTH = HEADS * TOKEN_DIM, DEPTH = 2, LANDMARKS = 49 };
+
+typedef struct {
+    model m;
+    double *data;
+} network;
+
+static network make(const char *name)
+{
+    network w;
+    model_shape shape;
+    cr_assert(model_defaults(name, &shape));
+    shape.patch = PATCH;
+    shape.depth = DEPTH;
+    cr_assert_eq(model_create(&shape, &w.m), EXIT_PASS);
+    w.data = must_allocate((size_t)w.m.size, sizeof *w.data);
+    model_initialise(&w.m, 3, w.data);
+    return w;
+}
+
+static void release(network *w)
+{
+    free(w->data);
+    model_free(&w->m);
+}
+
+/* As attnum train writes them; without the array `without`, unless that is null. */
+static void write_weights(const network *w, const char *metadata, const char *without)
+{
+    npz_array *arrays = must_allocate((size_t)w->m.parameter_count, sizeof *arrays);
+    int64_t count = 0;
+    for (int64_t i = 0; i < w->m.parameter_count; i++) {
+        const model_parameter *p = &w->m.parameters[i];
+        if (!without || strcmp(p->name, without) != 0)
+            arrays[count++] =
+                (npz_array){p->name, ATN_F64, p->dimensions, p->shape, w->data + p->offset};
+    }
+    cr_assert_eq(npz_write(".", "w.npz", count, arrays, metadata), EXIT_PASS);
+    free(arrays);
+}
+
+#define SIZES(depth, landmarks)                                                                    \
+    "\"side\": 28, \"patch\": 4, \"width\": 64, \"heads\": 2, \"depth\": " depth                   \
+    ", \"hidden\": 128, \"landmarks\": " landmarks "}"
+#define METADATA(op, variant)                                                                      \
+    "{\"operator\": \"" op "\", \"variant\": \"" variant "\", " SIZES("2", "49")
+
+static trained *open_trained(const char *text)
+{
+    trained *t;
+    cr_assert_eq(trained_open(text, &t), EXIT_PASS, "%s", text);
+    return t;
+}
+
+static void draw_tokens(const trained *t, int64_t side, uint64_t seed, int64_t sample,
+                        double *tokens)
+{
+    const input_draw draw = {.height = side, .width = side, .seed = seed, .sample = sample};
+    cr_assert_eq(trained_tokens(t, &draw, tokens), EXIT_PASS);
+}
+
+static void read_pictures(fashion_set *set)
+{
+    char *path = resource_path("trained", "pictures-images-idx3-ubyte.gz");
+    *strrchr(path, '/') = '\0';
+    cr_assert_eq(fashion_read(path, "pictures", set), EXIT_PASS);
+    free(path);
+}
+
+/* Q, K and V of a block for a picture, by the network itself. */
+static void run_network(network *w, const fashion_set *set, int64_t picture, int block,
+                        double parts[3][GRID * GRID * WIDTH])
+{
+    enum { SIDE = FASHION_SIDE };
+    static float narrow[SIDE * SIDE];
+    static double pixels[SIDE * SIDE], logits[FASHION_CLASSES];
+    atn_context *context;
+    pass *p;
+    fashion_image(set, picture, FASHION_WHOLE, SIDE, narrow);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        pixels[i] = (double)narrow[i];
+    cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
+    cr_assert_eq(pass_create(&w->m, w->data, context, 1, &p), EXIT_PASS);
+    cr_assert_geq(pass_forward(p, pixels, logits), 0);
+    for (int part = 0; part < 3; part++)
+        memcpy(parts[part], pass_part(p, block, part), sizeof parts[part]);
+    pass_free(p);
+    atn_context_free(context);
+}
+
+Test(train_trained, samples_are_heads_of_pictures)
+{
+    static const char *const texts[2][3] = {
+        {"w.npz/block0", "w.npz/block0/keys", "w.npz/block0/values"},
+        {"w.npz", "w.npz/block1/keys", "w.npz/values"}};
+    static double tokens[GRID * GRID * TOKEN_DIM], parts[3][GRID * GRID * WIDTH];
+    network w = make("sima");
+    fashion_set set;
+    read_pictures(&set);
+    write_weights(&w, METADATA("sima", "paper"), NULL);
+    for (uint64_t seed = 1; seed < 3; seed++) {
+        random_stream *r = random_create(seed, "trained", 0);
+        int64_t picture = random_below(r, set.count);
+        random_free(r);
+        for (int block = 0; block < DEPTH; block++)
+            for (int part = 0; part < 3; part++) {
+                trained *t = open_trained(texts[block][part]);
+                for (int64_t sample = 0; sample < 4; sample++) {
+                    run_network(&w, &set, (picture + sample / HEADS) % set.count, block, parts);
+                    draw_tokens(t, GRID, seed, sample, tokens);
+                    for (int i = 0; i < GRID * GRID * TOKEN_DIM; i++) {
+                        double want = parts[part][i / TOKEN_DIM * WIDTH +
+                                                  sample % HEADS * TOKEN_DIM + i % TOKEN_DIM];
+                        cr_assert_eq(tokens[i], (double)(float)tokens[i]);
+                        cr_assert(fabs(tokens[i] - want) <= 0x1p-22 * fabs(want), "%s: %g, %g",
+                                  texts[block][part], tokens[i], want);
+                    }
+                }
+                trained_free(t);
+            }
+    }
+    fashion_free(&set);
+    release(&w);
+}
+
+/* Patches that count for nothing, and queries that are the block's input: the positions. In the
+ * first two channels they are the token's row and column, of which the middle of a pixel twice as
+ * large is taken; in the third one token of seven rows is marked. */
+Test(train_trained, positions_are_interpolated)
+{
+    enum { LARGE = 2 * GRID };
+    static double tokens[LARGE * LARGE * TOKEN_DIM];
+    network w = make("soft/code");
+    const model_block *b = &w.m.blocks[0];
+    memset(w.data + w.m.patch_weight, 0, PATCH * PATCH * WIDTH * sizeof *w.data);
+    memset(w.data + w.m.position, 0, GRID * GRID * WIDTH * sizeof *w.data);
+    for (int i = 0; i < WIDTH * WIDTH; i++)
+        w.data[b->input_weight + i] = i / WIDTH == i % WIDTH;
+    for (int i = 0; i < GRID * GRID; i++) {
+        w.data[w.m.position + i * WIDTH] = i / GRID;
+        w.data[w.m.position + i * WIDTH + 1] = i % GRID;
+        w.data[w.m.position + i * WIDTH + 2] = i == 2 * GRID + 3;
+    }
+    write_weights(&w, METADATA("soft", "code"), NULL);
+    trained *t = open_trained("w.npz/block0");
+    cr_expect_eq(trained_side(t), GRID);
+    draw_tokens(t, LARGE, 1, 0, tokens);
+    for (int i = 0; i < LARGE * LARGE; i++) {
+        const double *token = tokens + i * TOKEN_DIM;
+        double row = fmin(fmax((i / LARGE + 0.5) / 2 - 0.5, 0), GRID - 1);
+        double column = fmin(fmax((i % LARGE + 0.5) / 2 - 0.5, 0), GRID - 1);
+        double near = fmax(0, 1 - fabs(row - 2)) * fmax(0, 1 - fabs(column - 3));
+        cr_expect(token[0] == row && token[1] == column && token[2] == near, "%d: %g %g %g", i,
+                  token[0], token[1], token[2]);
+    }
+    draw_tokens(t, GRID, 1, 0, tokens);
+    for (int i = 0; i < GRID * GRID; i++)
+        cr_expect(tokens[i * TOKEN_DIM] == i / GRID && tokens[i * TOKEN_DIM + 1] == i % GRID);
+    trained_free(t);
+    release(&w);
+}
+
+static void expect_refused(const char *text, const char *expected, int want)
+{
+    trained *t;
+    capture();
+    int code = trained_open(text, &t);
+    const char *said = captured();
+    cr_expect(code == want && is_one_line_with(said, expected), "%s: %d %s", text, code, said);
+    trained_free(t);
+}
+
+Test(train_trained, names_that_are_not_there)
+{
+    network w = make("soft/code");
+    write_weights(&w, METADATA("soft", "code"), NULL);
+    release(&w);
+    expect_refused("w.npz/block2", "block 2 of w.npz, expected 0 to 1", EXIT_USAGE);
+    expect_refused("w.npz/block", "'block', expected a block such as block3", EXIT_USAGE);
+    expect_refused("w.npz/block99999", "'block99999', expected a block", EXIT_USAGE);
+    expect_refused("w.npz/keys", "whose keys are its queries", EXIT_USAGE);
+    expect_refused("x.npz", "x.npz", EXIT_ENVIRONMENT);
+    expect_refused("nobody/block1", "nobody.npz", EXIT_ENVIRONMENT);
+    trained *t = open_trained("w.npz/block1/values");
+    double token;
+    static const input_draw draws[] = {{7, 8, 4, 1, 0}, {8, 8, 4, 1, 0}};
+    for (int i = 0; i < 2; i++) {
+        capture();
+        cr_expect_eq(trained_tokens(t, &draws[i], &token), EXIT_USAGE);
+        const char *said = captured();
+        cr_expect(is_one_line_with(said, i ? "expected 7 x 7 or a multiple" : "a square"), "%s",
+                  said);
+    }
+    trained_free(t);
+}
+
+Test(train_trained, files_that_are_no_network)
+{
+    static const char *const wrong[] = {
+        "{}", "[", METADATA("soft", "unheard-of"), METADATA("nobody", "code"),
+        "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("0", "49"),
+        "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("1.5", "49"),
+        "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("5000", "49"),
+        "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("\"2\"", "49"),
+        "{\"operator\": \"soft\", \"variant\": \"code\", \"side\": 28, \"patch\": 4, \"width\": "
+        "64, \"heads\": 4, \"depth\": 2, \"hidden\": 128, \"landmarks\": 49}",
+        "{\"operator\": \"soft\", \"variant\": \"code\", \"side\": 30, \"patch\": 4, \"width\": "
+        "64, \"heads\": 2, \"depth\": 2, \"hidden\": 128, \"landmarks\": 49}"};
+    network w = make("soft/code");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_weights(&w, wrong[i], NULL);
+        expect_refused("w.npz", "metadata.json is not that of a network", EXIT_ENVIRONMENT);
+    }
+    write_weights(&w, METADATA("soft", "code"), "blocks.1.mlp.weight");
+    expect_refused("w.npz", "blocks.1.mlp.weight is missing", EXIT_ENVIRONMENT);
+    write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("3", "49"), NULL);
+    expect_refused("w.npz", "blocks.2.norm1.weight is missing", EXIT_ENVIRONMENT);
+    write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("2", "48"), NULL);
+    expect_refused("w.npz", "48 landmarks", EXIT_USAGE);
+    write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("2", "1"), NULL);
+    expect_refused("w.npz", "blocks.0.attention.conv has another shape", EXIT_ENVIRONMENT);
+    release(&w);
+}
+
+Test(train_trained, an_input_of_a_network)
+{
+    network w = make("sima");
+    write_weights(&w, METADATA("sima", "paper"), NULL);
+    release(&w);
+    input *in;
+    cr_assert_eq(input_open("trained:./w.npz/block1/keys", 0, 0, &in), EXIT_PASS);
+    cr_expect_str_eq(input_name(in), "trained:w.npz/block1/keys");
+    cr_expect_eq(strlen(input_sha256(in)), 64);
+    cr_expect(!input_is_file(in) && input_side(in, 49) == GRID && input_side(in, 50) == 2 * GRID);
+    static double tokens[2][GRID * GRID * TOKEN_DIM];
+    cr_assert_eq(input_tokens(in, GRID, GRID, 4, 1, 3, tokens[0]), EXIT_PASS);
+    input_free(in);
+    trained *t = open_trained("w.npz/block1/keys");
+    draw_tokens(t, GRID, 1, 3, tokens[1]);
+    cr_expect(memcmp(tokens[0], tokens[1], sizeof tokens[0]) == 0);
+    trained_free(t);
+}
