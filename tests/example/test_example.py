@@ -71,7 +71,8 @@ def compiles(copy):
 def add_example(copy):
     for folder in ("lib", "reference"):
         shutil.copytree(EXAMPLE / folder, copy / folder, dirs_exist_ok=True)
-    subprocess.run(["patch", "-s", "-p0", "-d", str(copy), "-i", str(EXAMPLE / "edits.patch")], check=True)
+    # git is there wherever the sources were cloned, patch is not
+    subprocess.run(["git", "-C", str(copy), "apply", "-p0", str(EXAMPLE / "edits.patch")], check=True)
 
 
 def build(copy):
