@@ -187,8 +187,7 @@ static void layer_norm_backward(int64_t rows, int64_t width, const real *x, cons
                 before + rate * (OF(dy, c) * OF(weight, c) - shift - (OF(x, c) - mean) * slope);
         }
         for (int64_t c = whole; c < width; c++)
-            dx[c] =
-                (add ? dx[c] : 0) + rate * (dy[c] * weight[c] - shift - (x[c] - mean) * slope);
+            dx[c] = (add ? dx[c] : 0) + rate * (dy[c] * weight[c] - shift - (x[c] - mean) * slope);
     }
 }
 

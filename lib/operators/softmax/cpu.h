@@ -18,8 +18,8 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 
 /* A softmax over keys that come block by block (Milakov and Gimelshein 2018), with weights
  * exp(c (logit - *largest)), c >= 0, *largest being the largest so far, -infinity at first. Where
- * it rises, *at is its place in the block. Sums over earlier keys are to be multiplied by what is
- * returned. */
+ * it rises, *at, if not null, is its place in the block. Sums over earlier keys are to be
+ * multiplied by what is returned. */
 double R(softmax_raise)(int64_t keys, double c, const real *logits, real *largest, int64_t *at);
 /* Makes logits weights and returns their sum. Without a finite largest logit all is NaN. */
 double R(softmax_weigh)(int64_t keys, double c, real largest, real *logits);
