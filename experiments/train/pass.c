@@ -272,8 +272,10 @@ static atn_status attend_backward(pass *p, int64_t index, real *gradient)
     for (int64_t k = 0; k < p->m->inputs; k++)
         dt[k] = heads_of(p, p->dparts[k], width);
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
-    atn_gradients gradients = {
-        .q = &dt[0], .k = t.k.data ? &dt[1] : NULL, .v = &dt[p->m->inputs - 1]};
+    atn_gradients gradients = {.q = &dt[0],
+                               .k = t.k.data ? &dt[1] : NULL,
+                               .v = &dt[p->m->inputs - 1],
+                               .after_forward = true};
     /* The same description of the gradient's array has the tensors to write. */
     atn_attention_desc of_gradient = model_attention(p->m, index, REAL_DTYPE, gradient);
     for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
