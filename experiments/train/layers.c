@@ -73,3 +73,21 @@ void cross_entropy(int64_t images, int64_t classes, const real *logits, const un
         }
     }
 }
+
+/* ---- A step ---- */
+
+void adamw(const adamw_rule *rule, int64_t count, const real *gradient, real *x,
+           real *const moments[2])
+{
+    static const double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+    real first = (real)(1 - pow(beta1, (double)rule->step));
+    real second = (real)(1 - pow(beta2, (double)rule->step));
+    real kept = (real)(1 - rule->rate * rule->decay), rate = (real)rule->rate;
+    real *m = moments[0], *v = moments[1];
+    for (int64_t i = 0; i < count; i++) {
+        real g = (real)rule->scale * gradient[i];
+        m[i] += (real)(1 - beta1) * (g - m[i]);
+        v[i] += (real)(1 - beta2) * (g * g - v[i]);
+        x[i] = kept * x[i] - rate * (m[i] / first) / (real_sqrt(v[i] / second) + (real)epsilon);
+    }
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The linear layers of a network, forward and backward, and its loss. Arrays are rows x width,
- * row-major and dense. Backward overwrites the gradients it is given; every sum is in an order that
- * the sizes, BLAS and the instruction set alone decide. */
+/* The linear layers of a network, forward and backward, its loss, and a step of its parameters.
+ * Arrays are rows x width, row-major and dense. Backward overwrites the gradients it is given;
+ * every sum is in an order that the sizes, BLAS and the instruction set alone decide. */
 #ifndef EXPERIMENTS_TRAIN_LAYERS_H
 #define EXPERIMENTS_TRAIN_LAYERS_H
 
@@ -14,6 +14,7 @@
 #define linear          R(linear)
 #define linear_backward R(linear_backward)
 #define cross_entropy   R(cross_entropy)
+#define adamw           R(adamw)
 
 /* Those of the context's instruction set. */
 const row_kernels *row_kernels_of(const atn_context *context);
@@ -32,5 +33,16 @@ void linear_backward(const row_kernels *k, int64_t rows, int64_t in, int64_t out
  * times the sum of the losses. A row with NaN is not classified rightly. */
 void cross_entropy(int64_t images, int64_t classes, const real *logits, const unsigned char *labels,
                    double smoothing, double weight, double *loss, int64_t *correct, real *dlogits);
+
+/* AdamW (Loshchilov and Hutter 2019, Alg. 2) with beta 0.9 and 0.999, epsilon 1e-8. */
+typedef struct {
+    int64_t step; /* 1, 2, ... */
+    double rate, decay;
+    double scale; /* of the gradient */
+} adamw_rule;
+
+/* moments: the first and the second of the numbers in x. */
+void adamw(const adamw_rule *rule, int64_t count, const real *gradient, real *x,
+           real *const moments[2]);
 
 #endif
