@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """test_networks.py TRAIN_ECHO: the networks of attnum train against PyTorch: the same parameters, pixels and labels,
-the same logits, loss and gradients, in f64 and in f32. Exits with 77 without PyTorch and NumPy."""
+the same logits, loss and gradients, in f64 and in f32; and the same losses for 50 steps of AdamW. Exits with 77 without
+PyTorch and NumPy."""
 import pathlib
 import subprocess
 import sys
@@ -10,116 +11,50 @@ import tempfile
 try:
     import numpy as np
     import torch
-    import torch.nn.functional as F
-    import torch_operators as forms
+    import torch_networks
 except ImportError as missing:
     print(missing)
     sys.exit(77)
 
-HEADS, SMOOTHING, GRID, STRIDE = 2, 0.1, 14, 2
 MOST = 10 * 64  # roundoffs: 10 n u, n the width, as the ruler has it for outputs (reference/ruler.h)
-
-
-class Network:
-    """Of one operator, as experiments/train/model.h describes it."""
-
-    def __init__(self, name, parameters):
-        self.name, self.p = name, parameters
-        self.after = name in ("soft", "softpp")
-
-    def norm(self, x, name):
-        return F.layer_norm(x, x.shape[-1:], self.p[name + ".weight"], self.p[name + ".bias"])
-
-    def linear(self, x, name):
-        return F.linear(x, self.p[name + ".weight"], self.p[name + ".bias"])
-
-    def attend(self, x, block):
-        def own(name):
-            return self.p.get(f"{block}.attention.{name}")
-        parts = self.linear(x, block + ".input").chunk(self.p[block + ".input.weight"].shape[0] // x.shape[-1], -1)
-        q, v = ((part.unflatten(-1, (HEADS, -1)).transpose(1, 2)) for part in (parts[0], parts[-1]))
-        k = parts[1].unflatten(-1, (HEADS, -1)).transpose(1, 2) if len(parts) == 3 else q
-        given = {"m": 49}
-        if own("gamma") is not None:
-            given["gamma"] = own("gamma").view(1, HEADS, 1, 1)
-        if own("temperature") is not None:
-            given["temperature"] = own("temperature").view(1, HEADS, 1, 1)
-        if own("e") is not None:
-            given["e"] = given["f"] = own("e")[None, None]
-        if own("projection") is not None:
-            given["projection"] = own("projection")[None]
-        if own("rotations") is not None:
-            given["rotations"] = own("rotations")[None]
-        if self.after:
-            y = self.soft(q, v, own)
-        elif self.name == "nystromformer":
-            y = nystromformer(q, k, v)
-        elif self.name == "gaussian":
-            y = kernel(q, q) @ v
-        else:
-            y = getattr(forms, self.name)(q, k, v, given)
-        return self.linear(y.transpose(1, 2).flatten(2), block + ".output")
-
-    def soft(self, q, v, own):
-        """The published code's landmarks (one convolution for all heads, LayerNorm, GELU) and residual."""
-        b, h, n, d = q.shape
-        grids = q.transpose(-1, -2).reshape(b * h, d, GRID, GRID)
-        landmarks = F.conv2d(grids, own("conv"), stride=STRIDE).flatten(2).transpose(1, 2)
-        landmarks = F.gelu(F.layer_norm(landmarks, (d,), own("norm_weight"), own("norm_bias")))
-        landmarks = landmarks.view(b, h, -1, d)
-        a, p = kernel(landmarks, landmarks), kernel(q, landmarks)
-        if self.name == "soft":
-            x = forms.Inverse.apply(a, 1.8, 0.01)  # the published code's
-        else:
-            root = a.sum(-1) ** -0.5
-            x = root[..., :, None] * forms.Inverse.apply(a) * root[..., None, :]
-        filters = own("residual")[:, None]
-        values = v.permute(0, 3, 1, 2).reshape(b * d, h, GRID, GRID)
-        residual = F.conv2d(values, filters, padding=filters.shape[-1] // 2, groups=h)
-        return (p @ x) @ (p.transpose(-1, -2) @ v) + residual.view(b, d, h, n).permute(0, 2, 3, 1)
-
-    def scale(self, x, name):
-        return x * self.p[name] if name in self.p else x
-
-    def forward(self, pixels):
-        b = pixels.shape[0]
-        patches = F.unfold(pixels.view(b, 1, 28, 28), 2, stride=2).transpose(1, 2)
-        x = self.linear(patches, "patch") + self.p["position"]
-        for i in range(4):
-            block = f"blocks.{i}"
-            if self.after:
-                x = self.norm(x + self.attend(x, block), block + ".norm1")
-                x = self.norm(x + self.mlp(x, block), block + ".norm2")
-            else:
-                x = x + self.scale(self.attend(self.norm(x, block + ".norm1"), block), block + ".scale1")
-                x = x + self.scale(self.mlp(self.norm(x, block + ".norm2"), block), block + ".scale2")
-        return self.linear(self.norm(x, "norm").mean(1), "head")
-
-    def mlp(self, x, block):
-        return self.linear(F.gelu(self.linear(x, block + ".hidden"), approximate="tanh"), block + ".mlp")
-
-
-def kernel(x, y):
-    """exp(-|x - y|^2 / (2 sqrt(d))), distances by differences."""
-    return torch.exp(-((x[..., :, None, :] - y[..., None, :, :]) ** 2).sum(-1) / (2 * x.shape[-1] ** 0.5))
-
-
-def nystromformer(q, k, v, m=49):
-    """The published form, but that each matrix starts from its own norm."""
-    c = q.shape[-1] ** -0.5
-    landmarks_q, landmarks_k = forms.averages(q, m), forms.averages(k, m)
-    left, right = (q @ landmarks_k.mT * c).softmax(-1), (landmarks_q @ k.mT * c).softmax(-1)
-    a = (landmarks_q @ landmarks_k.mT * c).softmax(-1)
-    eye = torch.eye(m, dtype=q.dtype)
-    z = a.mT / a.sum(-2).amax(-1)[..., None, None]
-    for _ in range(6):
-        az = a @ z
-        z = 0.25 * z @ (13 * eye - az @ (15 * eye - az @ (7 * eye - az)))
-    return (left @ z) @ (right @ v)
+SPREAD = 10  # between two ways to round, see compare_steps
+STEPPED = ("softmax", "soft/code", "sima", "xnorm")
 
 
 def distance(got, want):
     return float(np.linalg.norm(got - want) / max(np.linalg.norm(want), 1e-300))
+
+
+def losses_of(name, parameters, file, dtype):
+    """The loss before each step of AdamW; matrices decay."""
+    trained = [p for key, p in parameters.items() if not key.endswith(torch_networks.DRAWN)]
+    network = torch_networks.Network(name.split("/")[0], parameters)
+    optimizer = torch.optim.AdamW([{"params": [p for p in trained if p.ndim > 1], "weight_decay": 0.05},
+                                   {"params": [p for p in trained if p.ndim == 1], "weight_decay": 0}], lr=1e-3)
+    losses = []
+    for pixels, labels in zip(torch.tensor(file["pixels"], dtype=dtype), torch.tensor(file["labels"]).long()):
+        optimizer.zero_grad()
+        loss = torch_networks.loss_of(network.forward(pixels), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return np.array(losses)
+
+
+def compare_steps(name, file, parameters):
+    """How far f32's losses are from f64's, both ours, is how rounding grows. PyTorch rounds in its own way, and may be
+    apart by SPREAD times that; in f64 by as much less as its roundoff is."""
+    growth = np.abs(file["f32.losses"] - file["losses"]).max()
+    failed = 0
+    for dtype, prefix, share in ((torch.float64, "", 2.0 ** -29), (torch.float32, "f32.", 1)):
+        copies = {key: torch.tensor(value, dtype=dtype, requires_grad=True) for key, value in parameters.items()}
+        apart = np.abs(file[prefix + "losses"] - losses_of(name, copies, file, dtype)).max()
+        good = apart <= SPREAD * growth * share
+        failed += not good
+        print("ok   " if good else "FAIL ", name, str(dtype)[6:], f"{len(file['losses'])} steps, losses from "
+              f"{file['losses'][0]:.3g} to {file['losses'][-1]:.3g}: {apart:.3g} apart, "
+              f"{apart / (growth * share):.2g} of rounding's growth", flush=True)
+    return failed
 
 
 def compare(name, echo, folder):
@@ -129,13 +64,14 @@ def compare(name, echo, folder):
     failed = 0
     for dtype, prefix, roundoff in ((torch.float64, "", 2.0 ** -53), (torch.float32, "f32.", 2.0 ** -24)):
         parameters = {key: torch.tensor(file[key], dtype=dtype, requires_grad=True) for key in names}
-        logits = Network(name.split("/")[0], parameters).forward(torch.tensor(file["pixels"], dtype=dtype))
-        loss = F.cross_entropy(logits, torch.tensor(file["labels"]).long(), label_smoothing=SMOOTHING)
+        network = torch_networks.Network(name.split("/")[0], parameters)
+        logits = network.forward(torch.tensor(file["pixels"][0], dtype=dtype))
+        loss = torch_networks.loss_of(logits, torch.tensor(file["labels"][0]).long())
         loss.backward()
         found = {"logits": (file[prefix + "logits"], logits.detach().double().numpy()),
                  "loss": (file[prefix + "loss"], np.array([float(loss.detach())]))}
         got = np.concatenate([file[f"{prefix}grad.{key}"].ravel() for key in names])
-        want = np.concatenate([(torch.zeros_like(p) if p.grad is None or "projection" in key or "rotations" in key
+        want = np.concatenate([(torch.zeros_like(p) if p.grad is None or key.endswith(torch_networks.DRAWN)
                                 else p.grad).double().numpy().ravel() for key, p in parameters.items()])
         found["gradient"] = got, want
         errors = {key: distance(*pair) / roundoff for key, pair in found.items()}
@@ -143,13 +79,12 @@ def compare(name, echo, folder):
         failed += not good
         print("ok   " if good else "FAIL ", name, str(dtype)[6:],
               ", ".join(f"{key} {error:.3g} u" for key, error in errors.items()), flush=True)
+    if name in STEPPED:
+        failed += compare_steps(name, file, {key: file[key] for key in names})
     return failed
 
 
-NAMES = ("softmax", "soft/code", "softpp/paper", "gaussian", "sima", "xnorm", "linformer", "performer", "rff",
-         "nystromformer/exact", "xca", "efficient", "elu", "cosformer")
-forms.LSH_CHUNK = 28
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as folder:
-    failed = sum(compare(name, pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder)) for name in NAMES + ("lsh",))
+    failed = sum(compare(name, pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder)) for name in torch_networks.NAMES)
 sys.exit(1 if failed else 0)

@@ -13,21 +13,22 @@ enum { PARTS = 3 }; /* queries, keys, values; or queries, values */
 
 /* What forward leaves for backward, a row per token. */
 typedef struct {
-    real *in;                    /* the block's input */
-    real *normed1, *normed2;     /* LayerNorm's outputs */
-    real *parts[PARTS];          /* what the attention is given */
-    real *attended, *output;     /* its output, and that by W_o */
-    real *middle;                /* after the first residual */
-    real *hidden, *gelu, *slope; /* of the MLP */
-    real *mlp;                   /* its output */
-    real *sum;                   /* after the second residual */
-    real *out;                   /* normed2 with norms after, else sum */
+    real *in;                /* the block's input */
+    real *normed1, *normed2; /* LayerNorm's outputs */
+    real *parts;             /* what the attention is given, side by side in a row */
+    real *attended, *output; /* its output, and that by W_o */
+    real *middle;            /* after the first residual */
+    real *gelu, *slope;      /* of the MLP */
+    real *mlp;               /* its output */
+    real *sum;               /* after the second residual */
+    real *out;               /* normed2 with norms after, else sum */
     real *moments1, *moments2;
     atn_plan *plan;
 } block_memory;
 
 struct pass {
     const model *m;
+    const row_kernels *k;
     real *data;
     int64_t images;
     real *patches; /* a row of pixels per token */
@@ -66,9 +67,7 @@ static void take_all(pass *p)
             take(p, &b->in, rows * c);
         for (size_t k = 0; k < sizeof of_width / sizeof *of_width; k++)
             take(p, of_width[k], rows * c);
-        for (int64_t k = 0; k < m->inputs; k++)
-            take(p, &b->parts[k], rows * c);
-        take(p, &b->hidden, rows * h);
+        take(p, &b->parts, rows * m->inputs * c);
         take(p, &b->gelu, rows * h);
         take(p, &b->slope, rows * h);
         take(p, &b->moments1, rows * 2);
@@ -87,8 +86,8 @@ static void take_all(pass *p)
         take(p, &p->dparts[k], rows * c);
 }
 
-/* Rows of width numbers as images x heads x tokens x channels. */
-static atn_tensor heads_of(const pass *p, real *rows)
+/* The first of every `stride` numbers as images x heads x tokens x channels. */
+static atn_tensor heads_of(const pass *p, real *rows, int64_t stride)
 {
     const model_shape *s = &p->m->shape;
     int64_t n = p->m->tokens, d = s->width / s->heads;
@@ -98,9 +97,9 @@ static atn_tensor heads_of(const pass *p, real *rows)
                         .heads = s->heads,
                         .rows = n,
                         .cols = d,
-                        .batch_stride = n * s->width,
+                        .batch_stride = n * stride,
                         .head_stride = d,
-                        .row_stride = s->width};
+                        .row_stride = stride};
 }
 
 /* Keys without data: there are none. */
@@ -108,19 +107,20 @@ typedef struct {
     atn_tensor q, k, v;
 } attention_tokens;
 
-static attention_tokens tokens_of(const pass *p, real *const parts[PARTS])
+static attention_tokens tokens_of(const pass *p, const block_memory *b)
 {
+    int64_t width = p->m->shape.width, stride = p->m->inputs * width;
     bool has_keys = p->m->inputs == PARTS;
-    return (attention_tokens){heads_of(p, parts[0]),
-                              has_keys ? heads_of(p, parts[1]) : (atn_tensor){0},
-                              heads_of(p, parts[p->m->inputs - 1])};
+    return (attention_tokens){heads_of(p, b->parts, stride),
+                              has_keys ? heads_of(p, b->parts + width, stride) : (atn_tensor){0},
+                              heads_of(p, b->parts + stride - width, stride)};
 }
 
 int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made)
 {
     pass *p = must_allocate(1, sizeof *p);
     *made = p;
-    *p = (struct pass){.m = m, .data = data, .images = images};
+    *p = (struct pass){.m = m, .k = row_kernels_of(context), .data = data, .images = images};
     p->blocks = must_allocate((size_t)m->shape.depth, sizeof *p->blocks);
     take_all(p);
     p->memory = must_allocate((size_t)p->size, sizeof *p->memory);
@@ -169,17 +169,17 @@ static void embed(pass *p, const real *pixels)
         for (int64_t i = 0; i < size * size; i++)
             patch[i] = corner[i / size * side + i % size];
     }
-    linear(p->images * n, size * size, c, p->patches, p->data + m->patch_weight,
+    linear(p->k, p->images * n, size * size, c, p->patches, p->data + m->patch_weight,
            p->data + m->patch_bias, p->blocks[0].in);
     for (int64_t i = 0; i < p->images; i++)
-        residual(n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position,
-                 p->blocks[0].in + i * n * c);
+        p->k->residual(n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position,
+                       p->blocks[0].in + i * n * c);
 }
 
 static atn_status attend(pass *p, block_memory *b)
 {
-    attention_tokens t = tokens_of(p, b->parts);
-    atn_tensor y = heads_of(p, b->attended);
+    attention_tokens t = tokens_of(p, b);
+    atn_tensor y = heads_of(p, b->attended, p->m->shape.width);
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
     return atn_attention_forward(b->plan, &inputs, &y, NULL);
 }
@@ -198,29 +198,28 @@ static atn_status block_forward(pass *p, int64_t index)
     int64_t c = m->shape.width, h = m->shape.hidden, rows = p->images * m->tokens;
     const real *w = p->data, *attention_in = m->norm_after ? b->in : b->normed1;
     if (!m->norm_after)
-        layer_norm(rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1,
-                   b->moments1);
-    for (int64_t k = 0; k < m->inputs; k++)
-        linear(rows, c, c, attention_in, w + at->input_weight + k * c * c,
-               w + at->input_bias + k * c, b->parts[k]);
+        p->k->layer_norm(rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1,
+                         b->moments1);
+    linear(p->k, rows, c, m->inputs * c, attention_in, w + at->input_weight, w + at->input_bias,
+           b->parts);
     atn_status status = attend(p, b);
     if (!is_value(status))
         return status;
-    linear(rows, c, c, b->attended, w + at->output_weight, w + at->output_bias, b->output);
-    residual(rows, c, b->in, scale_at(p, at->scale1), b->output, b->middle);
+    linear(p->k, rows, c, c, b->attended, w + at->output_weight, w + at->output_bias, b->output);
+    p->k->residual(rows, c, b->in, scale_at(p, at->scale1), b->output, b->middle);
     real *mlp_in = m->norm_after ? b->normed1 : b->normed2;
     int64_t norm_weight = m->norm_after ? at->norm1_weight : at->norm2_weight;
     int64_t norm_bias = m->norm_after ? at->norm1_bias : at->norm2_bias;
-    layer_norm(rows, c, b->middle, w + norm_weight, w + norm_bias, mlp_in,
-               m->norm_after ? b->moments1 : b->moments2);
-    linear(rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->hidden);
-    gelu(rows * h, b->hidden, b->gelu, b->slope);
-    linear(rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
-    residual(rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp,
-             b->sum);
+    p->k->layer_norm(rows, c, b->middle, w + norm_weight, w + norm_bias, mlp_in,
+                     m->norm_after ? b->moments1 : b->moments2);
+    linear(p->k, rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->slope);
+    p->k->gelu(rows * h, b->slope, b->gelu);
+    linear(p->k, rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
+    p->k->residual(rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp,
+                   b->sum);
     if (m->norm_after)
-        layer_norm(rows, c, b->sum, w + at->norm2_weight, w + at->norm2_bias, b->normed2,
-                   b->moments2);
+        p->k->layer_norm(rows, c, b->sum, w + at->norm2_weight, w + at->norm2_bias, b->normed2,
+                         b->moments2);
     return status;
 }
 
@@ -234,15 +233,15 @@ atn_status pass_forward(pass *p, const real *pixels, real *logits)
         status = block_forward(p, i);
     if (!is_value(status))
         return status;
-    layer_norm(p->images * n, c, p->blocks[m->shape.depth - 1].out, p->data + m->norm_weight,
-               p->data + m->norm_bias, p->normed, p->moments);
+    p->k->layer_norm(p->images * n, c, p->blocks[m->shape.depth - 1].out, p->data + m->norm_weight,
+                     p->data + m->norm_bias, p->normed, p->moments);
     for (int64_t i = 0; i < p->images; i++) {
         real *mean = p->mean + i * c;
-        column_sums(n, c, p->normed + i * n * c, NULL, mean);
+        p->k->column_sums(n, c, p->normed + i * n * c, NULL, mean);
         for (int64_t k = 0; k < c; k++)
             mean[k] /= (real)n;
     }
-    linear(p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
+    linear(p->k, p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
            p->data + m->head_bias, p->logits);
     for (int64_t i = 0; i < p->images * m->shape.classes; i++)
         logits[i] = p->logits[i];
@@ -257,12 +256,6 @@ const real *pass_part(const pass *p, int64_t block, int part)
 
 /* ---- Backward ---- */
 
-static void add_to(int64_t count, const real *from, real *to)
-{
-    for (int64_t i = 0; i < count; i++)
-        to[i] += from[i];
-}
-
 /* The gradient of z in x + scale z, which is dx itself without a scale. */
 static const real *branch_gradient(const pass *p, int64_t place, const real *z, real *spare,
                                    real *gradient)
@@ -270,19 +263,25 @@ static const real *branch_gradient(const pass *p, int64_t place, const real *z, 
     int64_t c = p->m->shape.width, rows = p->images * p->m->tokens;
     if (!p->m->scaled)
         return p->dx;
-    column_sums(rows, c, p->dx, z, gradient + place);
-    for (int64_t i = 0; i < rows * c; i++)
-        spare[i] = p->dx[i] * p->data[place + i % c];
+    p->k->column_sums(rows, c, p->dx, z, gradient + place);
+    p->k->repeat(rows, c, p->data + place, spare);
+    p->k->multiply(rows * c, p->dx, spare);
     return spare;
 }
 
 static atn_status attend_backward(pass *p, int64_t index, real *gradient)
 {
     block_memory *b = &p->blocks[index];
-    attention_tokens t = tokens_of(p, b->parts), dt = tokens_of(p, p->dparts);
-    atn_tensor dy = heads_of(p, p->dattended);
+    int64_t width = p->m->shape.width;
+    attention_tokens t = tokens_of(p, b);
+    atn_tensor dy = heads_of(p, p->dattended, width), dt[PARTS];
+    for (int64_t k = 0; k < p->m->inputs; k++)
+        dt[k] = heads_of(p, p->dparts[k], width);
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
-    atn_gradients gradients = {.q = &dt.q, .k = t.k.data ? &dt.k : NULL, .v = &dt.v};
+    atn_gradients gradients = {.q = &dt[0],
+                               .k = t.k.data ? &dt[1] : NULL,
+                               .v = &dt[p->m->inputs - 1],
+                               .after_forward = true};
     /* The same description of the gradient's array has the tensors to write. */
     atn_attention_desc of_gradient = model_attention(p->m, index, REAL_DTYPE, gradient);
     for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
@@ -301,36 +300,36 @@ static atn_status block_backward(pass *p, int64_t index, real *gradient)
     const real *w = p->data;
     real *g = gradient;
     if (m->norm_after)
-        layer_norm_backward(rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, p->dx,
-                            g + at->norm2_weight, g + at->norm2_bias);
+        p->k->layer_norm_backward(rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, false,
+                                  p->dx, g + at->norm2_weight, g + at->norm2_bias);
     const real *dmlp = branch_gradient(p, at->scale2, b->mlp, p->dattended, g);
-    linear_backward(rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden,
+    linear_backward(p->k, rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden,
                     g + at->mlp_weight, g + at->mlp_bias);
-    for (int64_t i = 0; i < rows * h; i++)
-        p->dhidden[i] *= b->slope[i];
-    linear_backward(rows, c, h, m->norm_after ? b->normed1 : b->normed2, w + at->hidden_weight,
-                    p->dhidden, 0, p->drows, g + at->hidden_weight, g + at->hidden_bias);
+    p->k->multiply(rows * h, b->slope, p->dhidden);
+    linear_backward(p->k, rows, c, h, m->norm_after ? b->normed1 : b->normed2,
+                    w + at->hidden_weight, p->dhidden, 0, p->drows, g + at->hidden_weight,
+                    g + at->hidden_bias);
     if (m->norm_after) {
-        add_to(rows * c, p->drows, p->dx);
-        layer_norm_backward(rows, c, b->middle, w + at->norm1_weight, b->moments1, p->dx, p->dx,
-                            g + at->norm1_weight, g + at->norm1_bias);
+        p->k->residual(rows, c, p->dx, NULL, p->drows, p->dx);
+        p->k->layer_norm_backward(rows, c, b->middle, w + at->norm1_weight, b->moments1, p->dx,
+                                  false, p->dx, g + at->norm1_weight, g + at->norm1_bias);
     } else {
-        layer_norm_backward(rows, c, b->middle, w + at->norm2_weight, b->moments2, p->drows,
-                            p->drows, g + at->norm2_weight, g + at->norm2_bias);
-        add_to(rows * c, p->drows, p->dx);
+        p->k->layer_norm_backward(rows, c, b->middle, w + at->norm2_weight, b->moments2, p->drows,
+                                  true, p->dx, g + at->norm2_weight, g + at->norm2_bias);
     }
     const real *doutput = branch_gradient(p, at->scale1, b->output, p->drows, g);
-    linear_backward(rows, c, c, b->attended, w + at->output_weight, doutput, 0, p->dattended,
+    linear_backward(p->k, rows, c, c, b->attended, w + at->output_weight, doutput, 0, p->dattended,
                     g + at->output_weight, g + at->output_bias);
     atn_status status = attend_backward(p, index, g);
     for (int64_t k = 0; k < m->inputs && is_value(status); k++)
-        linear_backward(rows, c, c, m->norm_after ? b->in : b->normed1,
+        linear_backward(p->k, rows, c, c, m->norm_after ? b->in : b->normed1,
                         w + at->input_weight + k * c * c, p->dparts[k], k > 0, p->drows,
                         g + at->input_weight + k * c * c, g + at->input_bias + k * c);
-    if (!m->norm_after)
-        layer_norm_backward(rows, c, b->in, w + at->norm1_weight, b->moments1, p->drows, p->drows,
-                            g + at->norm1_weight, g + at->norm1_bias);
-    add_to(rows * c, p->drows, p->dx);
+    if (m->norm_after)
+        p->k->residual(rows, c, p->dx, NULL, p->drows, p->dx);
+    else
+        p->k->layer_norm_backward(rows, c, b->in, w + at->norm1_weight, b->moments1, p->drows, true,
+                                  p->dx, g + at->norm1_weight, g + at->norm1_bias);
     return status;
 }
 
@@ -342,21 +341,21 @@ atn_status pass_backward(pass *p, const real *dlogits, real *gradient)
     for (int64_t i = 0; i < m->parameter_count; i++)
         for (int64_t k = 0; m->parameters[i].fixed && k < m->parameters[i].count; k++)
             gradient[m->parameters[i].offset + k] = 0;
-    linear_backward(p->images, c, m->shape.classes, p->mean, p->data + m->head_weight, dlogits, 0,
-                    p->drows, gradient + m->head_weight, gradient + m->head_bias);
+    linear_backward(p->k, p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
+                    dlogits, 0, p->drows, gradient + m->head_weight, gradient + m->head_bias);
     for (int64_t i = 0; i < p->images * n; i++) /* drows has a row per image so far */
         for (int64_t k = 0; k < c; k++)
             p->dx[i * c + k] = p->drows[i / n * c + k] / (real)n;
-    layer_norm_backward(p->images * n, c, p->blocks[m->shape.depth - 1].out,
-                        p->data + m->norm_weight, p->moments, p->dx, p->dx,
-                        gradient + m->norm_weight, gradient + m->norm_bias);
+    p->k->layer_norm_backward(p->images * n, c, p->blocks[m->shape.depth - 1].out,
+                              p->data + m->norm_weight, p->moments, p->dx, false, p->dx,
+                              gradient + m->norm_weight, gradient + m->norm_bias);
     for (int64_t i = m->shape.depth - 1; i >= 0 && is_value(status); i--)
         status = block_backward(p, i, gradient);
     if (!is_value(status))
         return status;
-    column_sums(p->images, n * c, p->dx, NULL, gradient + m->position);
-    linear_backward(p->images * n, features, c, p->patches, p->data + m->patch_weight, p->dx, 0,
-                    NULL, gradient + m->patch_weight, gradient + m->patch_bias);
+    p->k->column_sums(p->images, n * c, p->dx, NULL, gradient + m->position);
+    linear_backward(p->k, p->images * n, features, c, p->patches, p->data + m->patch_weight, p->dx,
+                    0, NULL, gradient + m->patch_weight, gradient + m->patch_bias);
     return status;
 }
 
@@ -373,9 +372,8 @@ const char *pass_not_finite(pass *p)
             const real *values;
             int64_t count;
         } arrays[] = {{"input", b->in, rows * c},
-                      {"queries", b->parts[0], rows * c},
-                      {"values", b->parts[m->inputs - 1], rows * c},
-                      {"keys", b->parts[1], rows * c},
+                      {m->inputs == PARTS ? "queries, keys or values" : "queries or values",
+                       b->parts, rows * m->inputs * c},
                       {"attention", b->attended, rows * c},
                       {"attention's residual", b->middle, rows * c},
                       {"MLP", b->mlp, rows * c},

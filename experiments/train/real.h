@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Training in f32 and f64 from one source: layers.c and pass.c are compiled twice, with REAL_F32
  * or REAL_F64 defined. Each function has a name per type, R(name), which the headers define the
- * plain name as. A file that defines neither calls the functions of f32. */
+ * plain name as, and what rows.c defines one per type and instruction set, R_IN(name, set). A file
+ * that defines neither calls the functions of f32. */
 #ifndef EXPERIMENTS_TRAIN_REAL_H
 #define EXPERIMENTS_TRAIN_REAL_H
 
 #if defined(REAL_F64)
 typedef double real;
-#define R(name)    name##_f64
-#define REAL_DTYPE ATN_F64
-#define real_exp   exp
-#define cblas_gemm cblas_dgemm
+#define R(name)         name##_f64
+#define R_IN(name, set) name##_f64_##set
+#define REAL_DTYPE      ATN_F64
+#define real_sqrt       sqrt
+#define cblas_gemm      cblas_dgemm
 #else
 typedef float real;
-#define R(name)    name##_f32
-#define REAL_DTYPE ATN_F32
-#define real_exp   expf
-#define cblas_gemm cblas_sgemm
+#define R(name)         name##_f32
+#define R_IN(name, set) name##_f32_##set
+#define REAL_DTYPE      ATN_F32
+#define real_sqrt       sqrtf
+#define cblas_gemm      cblas_sgemm
 #endif
 
 #endif

@@ -141,8 +141,8 @@ static void say_epoch(const char *name, const trainer *t, const training *plan, 
     training_epoch e = trainer_epoch(t, epoch - 1);
     double images = (double)(trainer_epoch_steps(t) * plan->batch);
     double left = (double)(plan->epochs - epoch) * images;
-    report_note("%s: epoch %" PRId64 " of %" PRId64 ": loss %.4f, test %.2f %%, %.0f images/s, "
-                "%.0f min left",
+    report_text("%s: epoch %" PRId64 " of %" PRId64 ": loss %.4f, test %.2f %%, %.0f images/s, "
+                "%.0f min left\n",
                 name, epoch, plan->epochs, e.train.loss, 100 * e.test.accuracy,
                 e.seconds > 0 ? images / e.seconds : 1 / per_image, left * per_image / 60);
 }
@@ -163,8 +163,10 @@ static int train_all(trainer *t, const training *plan, const char *name, const c
         progress_show(&bar, name);
         bool whole = trainer_steps(t) % trainer_epoch_steps(t) == 0;
         double images = (double)((trainer_steps(t) - first) * plan->batch);
-        if (whole)
+        if (whole) {
+            progress_end(&bar);
             say_epoch(name, t, plan, (progress_seconds() - start) / images);
+        }
         if ((whole || signals_stopped()) && trainer_steps(t) < all)
             code = trainer_save(t, folder, checkpoint);
         if (signals_stopped() && trainer_steps(t) < all && code == EXIT_PASS) {

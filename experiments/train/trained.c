@@ -109,9 +109,9 @@ static bool get_shape(const cJSON *metadata, model_shape *shape)
     const struct {
         const char *name;
         int64_t *value;
-    } sizes[] = {{"side", &shape->side},     {"patch", &shape->patch},
-                 {"width", &shape->width},   {"heads", &shape->heads},
-                 {"depth", &shape->depth},   {"hidden", &shape->hidden},
+    } sizes[] = {{"side", &shape->side},          {"patch", &shape->patch},
+                 {"width", &shape->width},        {"heads", &shape->heads},
+                 {"depth", &shape->depth},        {"hidden", &shape->hidden},
                  {"landmarks", &shape->landmarks}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         known = known && get_size(metadata, sizes[i].name, 4096, sizes[i].value);
@@ -339,8 +339,8 @@ int trained_tokens(const trained *t, const input_draw *draw, double *tokens)
     if (code == EXIT_PASS) {
         const double *rows = pass_part(p, t->block, t->part);
         for (int64_t i = 0; i < m.tokens * TOKEN_DIM; i++)
-            tokens[i] = (double)(float)rows[i / TOKEN_DIM * m.shape.width + head * TOKEN_DIM +
-                                            i % TOKEN_DIM];
+            tokens[i] = (double)(float)
+                rows[i / TOKEN_DIM * m.shape.width + head * TOKEN_DIM + i % TOKEN_DIM];
     }
     pass_free(p);
     atn_context_free(context);

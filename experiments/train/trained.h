@@ -25,8 +25,8 @@ int64_t trained_side(const trained *t);
  * s mod heads of picture (first + s / heads) mod pictures, `first` drawn from the seed. The grid is
  * that of the network's own images or a multiple of it, for which pixels are repeated and the
  * learned positions interpolated bilinearly; strides of landmarks stay as they were trained.
- * Computed in f64 and rounded to f32, so that processors agree on the numbers. Returns an exit code;
- * on failure one line on stderr. Thread-safe. */
+ * Computed in f64 and rounded to f32, so that processors agree on the numbers. Returns an exit
+ * code; on failure one line on stderr. Thread-safe. */
 int trained_tokens(const trained *t, const input_draw *draw, double *tokens);
 
 #endif

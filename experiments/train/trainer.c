@@ -253,24 +253,14 @@ static void add_gradients(trainer *t)
     }
 }
 
-/* AdamW's step with the gradient times `scale`. */
 static void move(trainer *t, double rate, double scale)
 {
-    static const double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-    double first = 1 - pow(beta1, (double)t->step + 1);
-    double second = 1 - pow(beta2, (double)t->step + 1);
     for (int64_t p = 0; p < t->m.parameter_count; p++) {
         const model_parameter *of = &t->m.parameters[p];
-        float kept = (float)(of->decays ? 1 - rate * t->plan.decay : 1);
-        float *x = t->parameters + of->offset, *g = t->gradients + of->offset;
-        float *m = t->moments[0] + of->offset, *v = t->moments[1] + of->offset;
-        for (int64_t i = 0; i < of->count && !of->fixed; i++) {
-            float gradient = (float)scale * g[i];
-            m[i] += (float)(1 - beta1) * (gradient - m[i]);
-            v[i] += (float)(1 - beta2) * (gradient * gradient - v[i]);
-            x[i] = kept * x[i] - (float)rate * (m[i] / (float)first) /
-                                     (sqrtf(v[i] / (float)second) + (float)epsilon);
-        }
+        adamw_rule rule = {t->step + 1, rate, of->decays ? t->plan.decay : 0, scale};
+        float *const moments[2] = {t->moments[0] + of->offset, t->moments[1] + of->offset};
+        if (!of->fixed)
+            adamw(&rule, of->count, t->gradients + of->offset, t->parameters + of->offset, moments);
     }
 }
 

@@ -207,11 +207,15 @@ typedef struct {
     atn_tensor *q, *v;                           /* wanted always */
     atn_tensor *k;                               /* if k was given, else null */
     atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
+    /* The plan's last call was forward, and inputs and parameters hold what they held: what soft
+     * and softpp have computed of them need not be computed again. false is always right. */
+    bool after_forward;
 } atn_gradients;
 
 /* Vector-Jacobian product: with Y = attention(Q, K, V; parameters) and `dout` the derivative of a
  * scalar by Y, the derivatives of that scalar by each input and parameter (overwritten, not added
- * to). Needs no forward call before; what the formulas need is computed again.
+ * to). Needs no forward call before; what the formulas need is computed again, but see
+ * after_forward, which changes no bit (a head whose output was not finite has NaN, though).
  *
  * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks named by indices
  * are differentiated as the tokens they are, and so are those that leverage, rpcholesky and greedy

@@ -14,6 +14,7 @@ struct atn_plan {
     atn_attention_shape shape; /* key_tokens filled in */
     bool empty;                /* no elements: nothing to do */
     bool called;
+    bool forwarded; /* by the last call */
     void *state, *memory;
 };
 
@@ -379,7 +380,7 @@ atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inp
         return ATN_OK;
     }
     atn_attention_inputs views = views_of(inputs, in);
-    plan->called = true;
+    plan->called = plan->forwarded = true;
     return plan->family->forward(plan->context, plan->state, &views, &result.view, info);
 }
 
@@ -509,7 +510,9 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
         return status;
     }
     atn_attention_inputs seen = views_of(inputs, in);
+    views.after_forward = gradients->after_forward && plan->forwarded;
     plan->called = true;
+    plan->forwarded = false;
     return plan->family->backward(plan->context, plan->state, &seen, &in[IN_DOUT].view, &views,
                                   info);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loops over elements, distances and rows, in whole vectors. */
-#include <sleef.h>
 #include <string.h>
 
 #include "cpu/simd_set.h"
@@ -8,31 +7,23 @@
 #if defined(SIMD_AVX512)
 #define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
 #define VECTORS    4
-#define EXP_F32    Sleef_expf16_u10avx512f
-#define EXP_F64    Sleef_expd8_u10avx512f
 #define SINCOS_F32 Sleef_sincosf16_u10avx512f
 #define SINCOS_F64 Sleef_sincosd8_u10avx512f
 #elif defined(SIMD_AVX2)
 #define TOKENS     4 /* 8 sums in 16 registers */
 #define VECTORS    2
-#define EXP_F32    Sleef_expf8_u10avx2
-#define EXP_F64    Sleef_expd4_u10avx2
 #define SINCOS_F32 Sleef_sincosf8_u10avx2
 #define SINCOS_F64 Sleef_sincosd4_u10avx2
 #else /* without a set's name: any x86-64 processor's; on aarch64 AdvSIMD's */
 #define TOKENS     2
 #define VECTORS    4
-#define EXP_F32    Sleef_expf4_u10
-#define EXP_F64    Sleef_expd2_u10
 #define SINCOS_F32 Sleef_sincosf4_u10
 #define SINCOS_F64 Sleef_sincosd2_u10
 #endif
 
 #ifdef REAL_F32
-#define EXP    EXP_F32
 #define SINCOS SINCOS_F32
 #else
-#define EXP    EXP_F64
 #define SINCOS SINCOS_F64
 #endif
 typedef double lanes_f64 __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vectors of an instruction set. Widths beyond the registers' never occur, so none is split. */
+/* The vectors of an instruction set, and their exponential. Widths beyond the registers' never
+ * occur, so none is split. */
 #ifndef CPU_SIMD_SET_H
 #define CPU_SIMD_SET_H
+
+#include <sleef.h>
 
 #include "cpu/simd.h"
 
 #if defined(SIMD_AVX512)
-#define BYTES 64
+#define BYTES   64
+#define EXP_F32 Sleef_expf16_u10avx512f
+#define EXP_F64 Sleef_expd8_u10avx512f
 #elif defined(SIMD_AVX2)
-#define BYTES 32
+#define BYTES   32
+#define EXP_F32 Sleef_expf8_u10avx2
+#define EXP_F64 Sleef_expd4_u10avx2
 #else
-#define BYTES 16
+#define BYTES   16
+#define EXP_F32 Sleef_expf4_u10
+#define EXP_F64 Sleef_expd2_u10
+#endif
+
+#ifdef REAL_F32
+#define EXP EXP_F32
+#else
+#define EXP EXP_F64
 #endif
 
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));

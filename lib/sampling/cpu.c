@@ -57,24 +57,27 @@ static void window(const job *j)
     }
 }
 
-/* One window laid out as the weights are, in channel major: work is d x k k. */
-static void gather_window(const job *j, int64_t l)
+/* One window laid out as the weights are, in channel major: d x k k. */
+static void gather_window(const job *j, int64_t l, real *window)
 {
     int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
     const real *corner = j->tokens + (l / across * k * width + l % across * k) * j->stride;
     for (int64_t y = 0; y < k; y++)
         for (int64_t x = 0; x < k; x++)
             for (int64_t c = 0; c < j->d; c++)
-                j->work[c * k * k + y * k + x] = corner[(y * width + x) * j->stride + c];
+                window[c * k * k + y * k + x] = corner[(y * width + x) * j->stride + c];
 }
 
 static void conv(const job *j)
 {
     int64_t inner = j->d * j->sampling->stride * j->sampling->stride;
-    for (int64_t l = 0; l < j->m; l++) {
-        gather_window(j, l);
-        real_gemm(CblasNoTrans, CblasTrans, 1, j->d, inner, j->work, inner,
-                  j->sampling->weights.data, inner, 0, j->landmarks + l * j->landmark_stride, j->d);
+    for (int64_t l = 0; l < j->m; l += SAMPLE_WINDOWS) {
+        int64_t count = j->m - l < SAMPLE_WINDOWS ? j->m - l : SAMPLE_WINDOWS;
+        for (int64_t i = 0; i < count; i++)
+            gather_window(j, l + i, j->work + i * inner);
+        real_gemm(CblasNoTrans, CblasTrans, count, j->d, inner, j->work, inner,
+                  j->sampling->weights.data, inner, 0, j->landmarks + l * j->landmark_stride,
+                  j->landmark_stride);
     }
 }
 
@@ -144,7 +147,7 @@ static void (*const samplers[ATN_SAMPLING_COUNT])(const job *) = {
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d)
 {
     bool gathers = sampling->kind == ATN_SAMPLING_CONV || sampling->kind == ATN_SAMPLING_CONV_CODE;
-    return gathers ? d * sampling->stride * sampling->stride
+    return gathers ? SAMPLE_WINDOWS * d * sampling->stride * sampling->stride
                    : R(choose_work)(sampling, n, d) * (int64_t)(sizeof(double) / sizeof(real));
 }
 

@@ -2,6 +2,7 @@
 /* Backward of the samplings: from landmarks' gradients to tokens' and to the convolution's
  * parameters. */
 #include "cpu/blocks.h"
+#include "sampling/plan.h"
 
 /* Landmarks whose windows are laid out at a time for the gradient of the weights. */
 enum { WINDOWS = 64 };
@@ -51,18 +52,26 @@ static void window(const job *j)
     }
 }
 
+static void add_window(const job *j, int64_t l, const real *window)
+{
+    int64_t k = j->sampling->stride, width = j->sampling->width;
+    real *corner = j->grad + corner_of(j->sampling, l) * j->grad_stride;
+    for (int64_t y = 0; y < k; y++)
+        for (int64_t x = 0; x < k; x++)
+            for (int64_t c = 0; c < j->d; c++)
+                corner[(y * width + x) * j->grad_stride + c] += window[c * k * k + y * k + x];
+}
+
 /* Each window's gradient is W^T times that of its landmark, in channel major as W's rows are. */
 static void conv(const job *j)
 {
-    int64_t k = j->sampling->stride, width = j->sampling->width, inner = j->d * k * k;
-    for (int64_t l = 0; l < j->m; l++) {
-        real *corner = j->grad + corner_of(j->sampling, l) * j->grad_stride;
-        real_gemm(CblasNoTrans, CblasNoTrans, 1, inner, j->d, j->landmarks + l * j->d, j->d,
+    int64_t inner = j->d * j->sampling->stride * j->sampling->stride;
+    for (int64_t l = 0; l < j->m; l += SAMPLE_WINDOWS) {
+        int64_t count = j->m - l < SAMPLE_WINDOWS ? j->m - l : SAMPLE_WINDOWS;
+        real_gemm(CblasNoTrans, CblasNoTrans, count, inner, j->d, j->landmarks + l * j->d, j->d,
                   j->sampling->weights.data, inner, 0, j->work, inner);
-        for (int64_t y = 0; y < k; y++)
-            for (int64_t x = 0; x < k; x++)
-                for (int64_t c = 0; c < j->d; c++)
-                    corner[(y * width + x) * j->grad_stride + c] += j->work[c * k * k + y * k + x];
+        for (int64_t i = 0; i < count; i++)
+            add_window(j, l + i, j->work + i * inner);
     }
 }
 
@@ -171,7 +180,7 @@ int64_t R(sample_backward_work)(const atn_sampling *sampling, int64_t m, int64_t
     if (sampling->kind != ATN_SAMPLING_CONV && sampling->kind != ATN_SAMPLING_CONV_CODE)
         return 0;
     int64_t cells = sampling->stride * sampling->stride;
-    return larger(m * d + d * cells, (m < WINDOWS ? m : WINDOWS) * cells);
+    return larger(m * d + SAMPLE_WINDOWS * d * cells, (m < WINDOWS ? m : WINDOWS) * cells);
 }
 
 void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,

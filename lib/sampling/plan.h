@@ -11,6 +11,10 @@ atn_status core_check_sampling(atn_context *context, const atn_sampling *samplin
 /* Whether the kind looks at the tokens. */
 bool core_sampling_chooses(atn_sampling_kind kind);
 
+/* A convolution's windows that are laid out at a time on the CPU: its weights are read once for
+ * them. */
+enum { SAMPLE_WINDOWS = 8 };
+
 /* How many random numbers it takes; INT64_MAX if that overflows. */
 int64_t core_sampling_uniforms(const atn_sampling *sampling);
 

@@ -218,7 +218,10 @@ Test(train_trained, names_that_are_not_there)
 Test(train_trained, files_that_are_no_network)
 {
     static const char *const wrong[] = {
-        "{}", "[", METADATA("soft", "unheard-of"), METADATA("nobody", "code"),
+        "{}",
+        "[",
+        METADATA("soft", "unheard-of"),
+        METADATA("nobody", "code"),
         "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("0", "49"),
         "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("1.5", "49"),
         "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("5000", "49"),

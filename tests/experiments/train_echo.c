@@ -2,7 +2,8 @@
 /* The program that bench/peers/test_networks.py compares with PyTorch.
  *   train_echo OPERATOR[/VARIANT] FOLDER
  * writes FOLDER/network.npz: the parameters of a network at its start by name, pixels and labels of
- * a few images, and in f64 and f32 (f32.NAME) its logits, its loss and the gradient (grad.NAME). */
+ * STEPS batches, and in f64 and f32 (f32.NAME) its logits, its loss and the gradient (grad.NAME)
+ * for the first batch, and the loss before each of STEPS steps of AdamW, a batch each (losses). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "train/fashion.h"
 #include "train_run.h"
 
-enum { IMAGES = 4, PIXELS = FASHION_SIDE * FASHION_SIDE };
+enum { IMAGES = 2, STEPS = 50, PIXELS = FASHION_SIDE * FASHION_SIDE };
 
 typedef struct {
     npz_array *arrays;
@@ -30,40 +31,44 @@ static void add(array_list *list, char *name, int dimensions, const int64_t *sha
 
 static int write_network(const model *m, const char *folder)
 {
-    static const int64_t images[] = {IMAGES, PIXELS}, logits[] = {IMAGES, FASHION_CLASSES}, one = 1;
-    static double labels[IMAGES];
-    static unsigned char bytes[IMAGES];
+    static const int64_t images[] = {STEPS, IMAGES, PIXELS}, logits[] = {IMAGES, FASHION_CLASSES};
+    static const int64_t one = 1, steps = STEPS;
+    static double labels[STEPS * IMAGES];
+    static unsigned char bytes[STEPS * IMAGES];
     array_list list = {0};
     double *parameters = must_allocate((size_t)m->size, sizeof *parameters);
-    double *pixels = must_allocate(IMAGES, PIXELS * sizeof *pixels);
+    double *pixels = must_allocate(STEPS * IMAGES, PIXELS * sizeof *pixels);
     model_initialise(m, 1, parameters);
     random_stream *stream = random_create(1, "pixels", 0);
-    for (int i = 0; i < IMAGES * PIXELS; i++)
+    for (int i = 0; i < STEPS * IMAGES * PIXELS; i++)
         pixels[i] = random_normal(stream);
-    for (int i = 0; i < IMAGES; i++)
+    for (int i = 0; i < STEPS * IMAGES; i++)
         labels[i] = bytes[i] = (unsigned char)random_below(stream, FASHION_CLASSES);
     random_free(stream);
     for (int64_t i = 0; i < m->parameter_count; i++) /* what f32 holds */
         for (int64_t k = 0; k < m->parameters[i].count; k++)
             parameters[m->parameters[i].offset + k] =
                 (double)(float)parameters[m->parameters[i].offset + k];
-    for (int i = 0; i < IMAGES * PIXELS; i++)
+    for (int i = 0; i < STEPS * IMAGES * PIXELS; i++)
         pixels[i] = (double)(float)pixels[i];
     for (int64_t i = 0; i < m->parameter_count; i++) {
         const model_parameter *p = &m->parameters[i];
         add(&list, must_format("%s", p->name), p->dimensions, p->shape, parameters + p->offset);
     }
-    add(&list, must_format("pixels"), 2, images, pixels);
-    add(&list, must_format("labels"), 1, images, labels);
+    add(&list, must_format("pixels"), 3, images, pixels);
+    add(&list, must_format("labels"), 2, images, labels);
     const train_case c = {m, IMAGES, parameters, pixels, bytes};
     for (int f32 = 0; f32 < 2; f32++) {
         const char *prefix = f32 ? "f32." : "";
         double *y = must_allocate(IMAGES, FASHION_CLASSES * sizeof *y);
         double *gradient = must_allocate((size_t)m->size, sizeof *gradient);
         double *loss = must_allocate(1, sizeof *loss);
+        double *losses = must_allocate(STEPS, sizeof *losses);
         *loss = (f32 ? train_run_f32 : train_run_f64)(&c, y, gradient);
         add(&list, must_format("%slogits", prefix), 2, logits, y);
         add(&list, must_format("%sloss", prefix), 1, &one, loss);
+        (f32 ? train_steps_f32 : train_steps_f64)(&c, STEPS, losses);
+        add(&list, must_format("%slosses", prefix), 1, &steps, losses);
         for (int64_t i = 0; i < m->parameter_count; i++) {
             const model_parameter *p = &m->parameters[i];
             add(&list, must_format("%sgrad.%s", prefix, p->name), p->dimensions, p->shape,

@@ -16,4 +16,9 @@ typedef struct {
 double train_run_f32(const train_case *c, double *logits, double *gradient);
 double train_run_f64(const train_case *c, double *logits, double *gradient);
 
+/* So many steps of AdamW at the rate 1e-3, each on the next `images` of `pixels` and `labels`, and
+ * the loss before each. */
+void train_steps_f32(const train_case *c, int64_t steps, double *losses);
+void train_steps_f64(const train_case *c, int64_t steps, double *losses);
+
 #endif

@@ -42,7 +42,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t m = desc->nystromformer.landmarks, d = shape->dim, dv = shape->value_dim;
     *head_reals = NUMBERS;
-    *thread_reals = R(softmax_reals)(d, dv);
+    *thread_reals = R(softmax_reals)(m, d, dv);
     if (is_exact(desc, shape->tokens, shape->key_tokens))
         return;
     *head_reals += 2 * m * m + 4 * m * d;
@@ -52,7 +52,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static pieces split(const head *h)
 {
     int64_t m = h->desc->nystromformer.landmarks;
-    real *state = h->state, *work = h->work + R(softmax_reals)(h->d, h->dv);
+    real *state = h->state, *work = h->work + R(softmax_reals)(m, h->d, h->dv);
     pieces p = {.exact = is_exact(h->desc, h->length, h->key_length), .m = m};
     p.numbers = head_take(&state, NUMBERS);
     if (p.exact)
@@ -90,7 +90,7 @@ static head landmarks_to_tokens(const head *h, const pieces *p)
 static head tokens_to_landmarks(const head *h, const pieces *p)
 {
     head f = *h;
-    f.n_k = p->m;
+    f.n_k = f.key_length = p->m;
     f.k = p->key_means;
     f.v = p->solved;
     f.grad_k = p->grad_key_means;

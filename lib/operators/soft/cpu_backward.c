@@ -526,7 +526,7 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
     int64_t pieces = heads * soft->chunks;
     atn_tensor a =
         atn_tensor_dense(soft->a, REAL_DTYPE, soft->shape.batch, soft->shape.heads, m, m);
-    atn_status status = R(soft_open)(context, soft, inputs->q);
+    atn_status status = gradients->after_forward ? ATN_OK : R(soft_open)(context, soft, inputs->q);
     if (status < 0)
         return status;
     over(&c, pieces, sum_tokens);

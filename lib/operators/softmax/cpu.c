@@ -31,10 +31,27 @@ typedef struct {
     real *keys, *values;
 } key_block;
 
-/* K^T, V^T (backward); a strip of weights, and of dY V^T (backward). */
-int64_t R(softmax_reals)(int64_t d, int64_t dv)
+/* What backward keeps of a strip of queries and a block of keys, where there are at most FEW
+ * blocks. */
+enum { FEW = 2 };
+typedef struct {
+    real products[MOST_ROWS * KEYS], weights[MOST_ROWS * KEYS], slopes[MOST_ROWS * KEYS];
+    real largest[MOST_ROWS]; /* that the weights are relative to */
+    bool loaded;
+} kept_strip;
+
+static bool has_few_keys(int64_t keys)
 {
-    return (int64_t)KEYS * (d + dv + 2 * MOST_ROWS);
+    return keys <= FEW * KEYS;
+}
+
+/* K^T, V^T (backward) of a block of keys; a strip of weights, and of dY V^T (backward), or what is
+ * kept. */
+int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv)
+{
+    int64_t block = KEYS * (d + dv);
+    return has_few_keys(keys) ? FEW * (block + (int64_t)(sizeof(kept_strip) / sizeof(real)))
+                              : block + 2 * KEYS * MOST_ROWS;
 }
 
 static real *weights_of(const head *h)
@@ -46,7 +63,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     (void)desc;
-    *thread_reals = R(softmax_reals)(shape->dim, shape->value_dim);
+    *thread_reals = R(softmax_reals)(shape->key_tokens, shape->dim, shape->value_dim);
     *head_reals = 0;
 }
 
@@ -81,22 +98,28 @@ static int64_t keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
     return keys;
 }
 
-/* The next block of keys, transposed; false: the queries see no more. */
-static bool next_keys(const head *h, const queries *b, bool values, key_block *k)
+/* The next block of keys, transposed, in memory for KEYS (d + dv) numbers; false: query `last` and
+ * those before it see no more. */
+static bool next_keys(const head *h, int64_t last, bool values, real *memory, key_block *k)
 {
     k->first += k->count;
-    if (k->first >= h->n_k || !sees(h, b->first + b->count - 1, k->first))
+    if (k->first >= h->n_k || !sees(h, last, k->first))
         return false;
     k->count = head_smaller(KEYS, h->n_k - k->first);
     k->width = whole_vectors(k->count);
-    k->keys = h->work;
-    k->values = h->work + KEYS * h->d;
+    k->keys = memory;
+    k->values = memory + KEYS * h->d;
     R(simd).transpose(k->count, h->d, h->k + k->first * h->k_stride, h->k_stride, k->keys,
                       k->width);
     if (values)
         R(simd).transpose(k->count, h->dv, h->v + k->first * h->v_stride, h->v_stride, k->values,
                           k->width);
     return true;
+}
+
+static int64_t last_of(const queries *b)
+{
+    return b->first + b->count - 1;
 }
 
 /* q_i.k_j for a strip of queries; columns beyond the keys are 0. */
@@ -115,16 +138,16 @@ typedef struct {
 } strip;
 
 /* Makes products weights, and 0 where a key is not seen. Row by row for each step: rows do not
- * wait for one another. */
+ * wait for one another. places: where the largest are is asked for. */
 static void advance(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
-                    real *products, strip *s)
+                    bool places, real *products, strip *s)
 {
     double c = core_logit_scale(h->desc, h->d);
     for (int64_t i = 0; i < rows; i++) {
         int64_t at = -1;
         s->seen[i] = keys_seen(h, b->first + row + i, k->first, k->count);
-        s->shrink[i] =
-            R(softmax_raise)(s->seen[i], c, products + i * KEYS, &b->largest[row + i], &at);
+        s->shrink[i] = R(softmax_raise)(s->seen[i], c, products + i * KEYS, &b->largest[row + i],
+                                        places ? &at : NULL);
         if (at >= 0)
             b->largest_at[row + i] = k->first + at;
     }
@@ -145,7 +168,7 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     if (!sees(h, b->first + row + rows - 1, k->first))
         return;
     products(h, b, row, rows, k, weights);
-    advance(h, b, row, rows, k, weights, &s);
+    advance(h, b, row, rows, k, false, weights, &s);
     for (int64_t i = 0; i < rows; i++)
         R(scale_row)(h->dv, s.shrink[i], out + i * h->out_stride);
     R(store)(h->desc->storage, rows, k->count, weights, KEYS);
@@ -158,7 +181,7 @@ static void forward_block(const head *h, queries *b)
     real *out = h->out + b->first * h->out_stride;
     for (int64_t i = 0; i < b->count; i++)
         memset(out + i * h->out_stride, 0, (size_t)h->dv * sizeof(real));
-    for (key_block k = {0}; next_keys(h, b, false, &k);)
+    for (key_block k = {0}; next_keys(h, last_of(b), false, h->work, &k);)
         for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows)
             forward_strip(h, b, row, rows, &k);
     for (int64_t i = 0; i < b->count; i++)
@@ -216,14 +239,32 @@ static void measure_row(queries *b, int64_t row, const key_block *k, int64_t see
 
 /* Products and dP of a strip; false: it sees none of the keys. */
 static bool load_strip(const head *h, const queries *b, int64_t row, int64_t rows,
-                       const key_block *k)
+                       const key_block *k, real *weights, real *slopes)
 {
-    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
     if (!sees(h, b->first + row + rows - 1, k->first))
         return false;
     products(h, b, row, rows, k, weights);
     weight_gradients(h, b, row, rows, k, slopes);
     return true;
+}
+
+/* Of a strip that is loaded. Its products become weights. */
+static void measure_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
+                          real *weights, const real *slopes)
+{
+    strip s;
+    advance(h, b, row, rows, k, true, weights, &s);
+    for (int64_t i = 0; i < rows; i++)
+        measure_row(b, row + i, k, s.seen[i], s.before[i], s.shrink[i], weights + i * KEYS,
+                    slopes + i * KEYS);
+}
+
+/* All keys have been met. */
+static void finish_measure(queries *b, int64_t row, int64_t rows)
+{
+    for (int64_t i = row; i < row + rows; i++)
+        if (b->sum[i] != 0)
+            b->slope[i] /= b->sum[i];
 }
 
 /* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
@@ -232,49 +273,33 @@ static bool load_strip(const head *h, const queries *b, int64_t row, int64_t row
 static void measure(const head *h, queries *b)
 {
     real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
-    strip s;
-    for (key_block k = {0}; next_keys(h, b, true, &k);)
-        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows) {
-            if (!load_strip(h, b, row, rows, &k))
-                continue;
-            advance(h, b, row, rows, &k, weights, &s);
-            for (int64_t i = 0; i < rows; i++)
-                measure_row(b, row + i, &k, s.seen[i], s.before[i], s.shrink[i], weights + i * KEYS,
-                            slopes + i * KEYS);
-        }
-    for (int64_t i = 0; i < b->count; i++)
-        if (b->sum[i] != 0)
-            b->slope[i] /= b->sum[i];
+    for (key_block k = {0}; next_keys(h, last_of(b), true, h->work, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows)
+            if (load_strip(h, b, row, rows, &k, weights, slopes))
+                measure_strip(h, b, row, rows, &k, weights, slopes);
+    finish_measure(b, 0, b->count);
 }
 
-/* A measured row: products become P, dP becomes c dS = c P (dP - mean). */
+/* A measured row's weights exp(c (q.k - largest)) become P, dP becomes c dS = c P (dP - mean). */
 static void finish_row(double c, const queries *b, int64_t row, int64_t seen, int64_t keys,
-                       real *product, real *slope)
+                       real *weights, real *slope)
 {
     double sum = b->sum[row], reciprocal = 1 / sum, pivot = b->pivot[row], mean = b->slope[row];
-    R(simd).exponentials(seen, (real)c, b->largest[row], product);
     for (int64_t j = 0; j < seen; j++) {
-        double weight = (double)product[j];
+        double weight = (double)weights[j];
         weight = sizeof(real) < sizeof(double) ? weight * reciprocal : weight / sum;
-        product[j] = (real)weight;
+        weights[j] = (real)weight;
         slope[j] = (real)(c * weight * ((double)slope[j] - pivot - mean));
     }
     for (int64_t j = seen; j < keys; j++)
-        product[j] = slope[j] = 0;
+        weights[j] = slope[j] = 0;
 }
 
-/* dV += P^T dY, dQ += c dS K, dK += c dS^T Q */
-static void backward_strip(const head *h, const queries *b, int64_t row, int64_t rows,
-                           const key_block *k)
+/* From a strip's P and c dS:   dV += P^T dY, dQ += c dS K, dK += c dS^T Q */
+static void add_strip(const head *h, const queries *b, int64_t row, int64_t rows,
+                      const key_block *k, const real *weights, const real *slopes)
 {
-    double c = core_logit_scale(h->desc, h->d);
-    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
     int64_t first = b->first + row, keys = k->count;
-    if (!load_strip(h, b, row, rows, k))
-        return;
-    for (int64_t i = 0; i < rows; i++)
-        finish_row(c, b, row + i, keys_seen(h, first + i, k->first, keys), keys, weights + i * KEYS,
-                   slopes + i * KEYS);
     real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, weights, KEYS,
               h->grad_out + first * h->grad_out_stride, h->grad_out_stride, 1,
               h->grad_v + k->first * h->grad_v_stride, h->grad_v_stride);
@@ -285,15 +310,92 @@ static void backward_strip(const head *h, const queries *b, int64_t row, int64_t
               h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride, h->grad_k_stride);
 }
 
+static void backward_strip(const head *h, const queries *b, int64_t row, int64_t rows,
+                           const key_block *k)
+{
+    double c = core_logit_scale(h->desc, h->d);
+    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
+    if (!load_strip(h, b, row, rows, k, weights, slopes))
+        return;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t seen = keys_seen(h, b->first + row + i, k->first, k->count);
+        R(simd).exponentials(seen, (real)c, b->largest[row + i], weights + i * KEYS);
+        finish_row(c, b, row + i, seen, k->count, weights + i * KEYS, slopes + i * KEYS);
+    }
+    add_strip(h, b, row, rows, k, weights, slopes);
+}
+
+static void backward_block(const head *h, queries *b)
+{
+    measure(h, b);
+    for (key_block k = {0}; next_keys(h, last_of(b), true, h->work, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows)
+            backward_strip(h, b, row, rows, &k);
+}
+
+/* ---- Few keys: what a strip has measured is kept, and the same bits come of it ---- */
+
+static void measure_kept(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
+                         kept_strip *kept)
+{
+    kept->loaded = load_strip(h, b, row, rows, k, kept->products, kept->slopes);
+    if (!kept->loaded)
+        return;
+    memcpy(kept->weights, kept->products, (size_t)(rows * KEYS) * sizeof(real));
+    measure_strip(h, b, row, rows, k, kept->weights, kept->slopes);
+    memcpy(kept->largest, b->largest + row, (size_t)rows * sizeof(real));
+}
+
+static void backward_kept(const head *h, const queries *b, int64_t row, int64_t rows,
+                          const key_block *k, kept_strip *kept)
+{
+    double c = core_logit_scale(h->desc, h->d);
+    if (!kept->loaded)
+        return;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t seen = keys_seen(h, b->first + row + i, k->first, k->count);
+        real *weights = kept->weights + i * KEYS;
+        if (kept->largest[i] != b->largest[row + i]) { /* a later key's */
+            memcpy(weights, kept->products + i * KEYS, (size_t)seen * sizeof(real));
+            R(simd).exponentials(seen, (real)c, b->largest[row + i], weights);
+        }
+        finish_row(c, b, row + i, seen, k->count, weights, kept->slopes + i * KEYS);
+    }
+    add_strip(h, b, row, rows, k, kept->weights, kept->slopes);
+}
+
+static void backward_few(const head *h)
+{
+    kept_strip *kept = (kept_strip *)h->work;
+    real *memory = (real *)(kept + FEW);
+    key_block blocks[FEW] = {{0}}, k = {0};
+    queries b;
+    int count = 0;
+    for (; count < FEW && next_keys(h, h->n - 1, true, memory + count * KEYS * (h->d + h->dv), &k);
+         count++)
+        blocks[count] = k;
+    for (int64_t i = 0; i < h->n; i += QUERIES) {
+        open_queries(h, i, &b);
+        for (int64_t row = 0, rows; (rows = strip_rows(&b, row)) > 0; row += rows) {
+            for (int n = 0; n < count; n++)
+                measure_kept(h, &b, row, rows, &blocks[n], &kept[n]);
+            finish_measure(&b, row, rows);
+            for (int n = 0; n < count; n++)
+                backward_kept(h, &b, row, rows, &blocks[n], &kept[n]);
+        }
+    }
+}
+
 void R(softmax_backward)(const head *h)
 {
     queries b;
+    if (h->n > 0 && has_few_keys(h->key_length)) { /* by what `work` was sized by */
+        backward_few(h);
+        return;
+    }
     for (int64_t i = 0; i < h->n; i += QUERIES) {
         open_queries(h, i, &b);
-        measure(h, &b);
-        for (key_block k = {0}; next_keys(h, &b, true, &k);)
-            for (int64_t row = 0, rows; (rows = strip_rows(&b, row)) > 0; row += rows)
-                backward_strip(h, &b, row, rows, &k);
+        backward_block(h, &b);
     }
 }
 

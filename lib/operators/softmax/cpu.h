@@ -5,8 +5,9 @@
 
 #include "cpu/heads.h"
 
-/* Softmax attention of a head (softmax.c); h->work holds softmax_reals elements. */
-int64_t R(softmax_reals)(int64_t d, int64_t dv);
+/* Softmax attention of a head (softmax.c); h->work holds softmax_reals elements for the least
+ * key_length of the heads that are to use it. */
+int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv);
 void R(softmax_forward)(const head *h);
 void R(softmax_backward)(const head *h);
 
@@ -18,8 +19,8 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 
 /* A softmax over keys that come block by block (Milakov and Gimelshein 2018), with weights
  * exp(c (logit - *largest)), c >= 0, *largest being the largest so far, -infinity at first. Where
- * it rises, *at is its place in the block. Sums over earlier keys are to be multiplied by what is
- * returned. */
+ * it rises, *at, if not null, is its place in the block. Sums over earlier keys are to be
+ * multiplied by what is returned. */
 double R(softmax_raise)(int64_t keys, double c, const real *logits, real *largest, int64_t *at);
 /* Makes logits weights and returns their sum. Without a finite largest logit all is NaN. */
 double R(softmax_weigh)(int64_t keys, double c, real largest, real *logits);

@@ -51,8 +51,9 @@ double R(softmax_raise)(int64_t keys, double c, const real *logits, real *larges
     real before = *largest, highest = R(simd).largest(keys, logits, before);
     if (!(highest > before))
         return 1;
-    for (*at = 0; logits[*at] != highest; ++*at)
-        ;
+    if (at)
+        for (*at = 0; logits[*at] != highest; ++*at)
+            ;
     *largest = highest;
     return exp(c * ((double)before - (double)highest));
 }
