@@ -221,7 +221,7 @@ static int read_archive(const archive *a, npz_file *file)
     if (a->size < END_SIZE || get(end, 4) != END || get(end + 20, 2) != 0)
         return fail(a, "", "the end of a zip archive is missing; expected an .npz file");
     int64_t count = get(end + 10, 2), at = get(end + 16, 4);
-    int64_t last = at + get(end + 12, 4);
+    int64_t last = at + get(end + 12, 4), held = 0;
     if (count > MOST_MEMBERS || last != a->size - END_SIZE)
         return fail(a, "", "expected a directory of fewer than 65535 arrays before its end");
     for (int64_t i = 0; i < count; i++) {
@@ -229,6 +229,10 @@ static int read_archive(const archive *a, npz_file *file)
         if (at > last - CENTRAL_SIZE || get(entry_at, 4) != CENTRAL ||
             last - at - CENTRAL_SIZE < get(entry_at + 28, 2))
             return fail(a, "", "the directory ends early");
+        held += get(entry_at + 24, 4);
+        if (held > a->size)
+            return fail(a, "",
+                        "its members have more bytes than it, expected each to have its own");
         char *name = must_format("%.*s", (int)get(entry_at + 28, 2), entry_at + CENTRAL_SIZE);
         int code = read_member(a, entry_at, name, file);
         free(name);
