@@ -201,10 +201,8 @@ static int read_member(const archive *a, const char *entry_at, const char *name,
         return fail(a, name, "expected NAME.npy or " NPZ_METADATA);
     char *key = must_format("%.*s", (int)length - 4, name);
     char *where = must_format("%s: %s", a->path, name);
-    int code = npz_find(file, key) ? fail(a, name, "expected once") : EXIT_PASS;
     struct npz_member member = {.name = key};
-    if (code == EXIT_PASS)
-        code = npy_read_memory(where, bytes, (size_t)size, &member.array);
+    int code = npy_read_memory(where, bytes, (size_t)size, &member.array);
     free(where);
     if (code != EXIT_PASS) {
         free(key);
@@ -213,6 +211,25 @@ static int read_member(const archive *a, const char *entry_at, const char *name,
     file->members = must_resize(file->members, (size_t)file->count + 1, sizeof *file->members);
     file->members[file->count++] = member;
     return EXIT_PASS;
+}
+
+static int compare_names(const void *x, const void *y)
+{
+    return strcmp(*(char *const *)x, *(char *const *)y);
+}
+
+static int check_names(const archive *a, const npz_file *file)
+{
+    char **names = must_allocate((size_t)file->count + 1, sizeof *names);
+    int code = EXIT_PASS;
+    for (int64_t i = 0; i < file->count; i++)
+        names[i] = file->members[i].name;
+    qsort(names, (size_t)file->count, sizeof *names, compare_names);
+    for (int64_t i = 1; i < file->count && code == EXIT_PASS; i++)
+        if (strcmp(names[i], names[i - 1]) == 0)
+            code = fail(a, names[i], "expected once");
+    free(names);
+    return code;
 }
 
 static int read_archive(const archive *a, npz_file *file)
@@ -240,7 +257,8 @@ static int read_archive(const archive *a, npz_file *file)
             return code;
         at += CENTRAL_SIZE + get(entry_at + 28, 2) + get(entry_at + 30, 2) + get(entry_at + 32, 2);
     }
-    return at == last ? EXIT_PASS : fail(a, "", "the directory is longer than its entries");
+    return at == last ? check_names(a, file)
+                      : fail(a, "", "the directory is longer than its entries");
 }
 
 int npz_read(const char *path, npz_file *file)

@@ -71,6 +71,20 @@ Test(npz, as_many_arrays_as_there_may_be, .timeout = 60)
     free(arrays);
 }
 
+Test(npz, names_are_there_once)
+{
+    static const int64_t one = 1;
+    const npz_array arrays[] = {{"b", ATN_F32, 1, &one, singles},
+                                {"a", ATN_F32, 1, &one, singles},
+                                {"b", ATN_F32, 1, &one, singles}};
+    npz_file file;
+    cr_assert_eq(npz_write(".", "x.npz", 3, arrays, "{}"), EXIT_PASS);
+    capture();
+    cr_expect_eq(npz_read("x.npz", &file), EXIT_ENVIRONMENT);
+    cr_expect(is_one_line_with(captured(), "x.npz: b: expected once"));
+    npz_free(&file);
+}
+
 /* A directory that names the bytes of one member again and again would fill the memory. */
 Test(npz, members_that_share_bytes_are_refused)
 {
