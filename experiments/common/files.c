@@ -89,8 +89,7 @@ bool files_remove_folder(const char *path)
 
 /* ---- Reading ---- */
 
-/* Anything but a regular file may block for ever, or never end. */
-static int open_regular(const char *path, const char *expected)
+int files_open_descriptor(const char *path, const char *expected)
 {
     struct stat status;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -109,7 +108,7 @@ static int open_regular(const char *path, const char *expected)
 
 FILE *files_open(const char *path, const char *expected)
 {
-    int descriptor = open_regular(path, expected);
+    int descriptor = files_open_descriptor(path, expected);
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
     if (descriptor >= 0 && !file) {
         report_error("%s: %s, expected %s", path, strerror(errno), expected);
@@ -140,7 +139,7 @@ char *files_read_descriptor(const char *path, int file, size_t *size)
 
 char *files_read(const char *path, const char *expected, size_t *size)
 {
-    int file = open_regular(path, expected);
+    int file = files_open_descriptor(path, expected);
     char *text = file >= 0 ? files_read_descriptor(path, file, size) : NULL;
     if (file >= 0)
         close(file);

@@ -20,8 +20,9 @@ int files_sync_folder_of(const char *path);
  * in a forked child. */
 bool files_remove_folder(const char *path);
 
-/* Opens a regular file for reading; null after a failure. The message says what was expected; null:
- * there is no message. */
+/* Opens a regular file for reading: anything else may block for ever, or never end. -1 or null
+ * after a failure. The message says what was expected; null: there is no message. */
+int files_open_descriptor(const char *path, const char *expected);
 FILE *files_open(const char *path, const char *expected);
 /* All of a regular file and a NUL after it, to be freed; likewise. */
 char *files_read(const char *path, const char *expected, size_t *size);

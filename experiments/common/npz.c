@@ -201,10 +201,8 @@ static int read_member(const archive *a, const char *entry_at, const char *name,
         return fail(a, name, "expected NAME.npy or " NPZ_METADATA);
     char *key = must_format("%.*s", (int)length - 4, name);
     char *where = must_format("%s: %s", a->path, name);
-    int code = npz_find(file, key) ? fail(a, name, "expected once") : EXIT_PASS;
     struct npz_member member = {.name = key};
-    if (code == EXIT_PASS)
-        code = npy_read_memory(where, bytes, (size_t)size, &member.array);
+    int code = npy_read_memory(where, bytes, (size_t)size, &member.array);
     free(where);
     if (code != EXIT_PASS) {
         free(key);
@@ -215,13 +213,32 @@ static int read_member(const archive *a, const char *entry_at, const char *name,
     return EXIT_PASS;
 }
 
+static int compare_names(const void *x, const void *y)
+{
+    return strcmp(*(char *const *)x, *(char *const *)y);
+}
+
+static int check_names(const archive *a, const npz_file *file)
+{
+    char **names = must_allocate((size_t)file->count + 1, sizeof *names);
+    int code = EXIT_PASS;
+    for (int64_t i = 0; i < file->count; i++)
+        names[i] = file->members[i].name;
+    qsort(names, (size_t)file->count, sizeof *names, compare_names);
+    for (int64_t i = 1; i < file->count && code == EXIT_PASS; i++)
+        if (strcmp(names[i], names[i - 1]) == 0)
+            code = fail(a, names[i], "expected once");
+    free(names);
+    return code;
+}
+
 static int read_archive(const archive *a, npz_file *file)
 {
     const char *end = a->bytes + a->size - END_SIZE;
     if (a->size < END_SIZE || get(end, 4) != END || get(end + 20, 2) != 0)
         return fail(a, "", "the end of a zip archive is missing; expected an .npz file");
     int64_t count = get(end + 10, 2), at = get(end + 16, 4);
-    int64_t last = at + get(end + 12, 4);
+    int64_t last = at + get(end + 12, 4), held = 0;
     if (count > MOST_MEMBERS || last != a->size - END_SIZE)
         return fail(a, "", "expected a directory of fewer than 65535 arrays before its end");
     for (int64_t i = 0; i < count; i++) {
@@ -229,6 +246,10 @@ static int read_archive(const archive *a, npz_file *file)
         if (at > last - CENTRAL_SIZE || get(entry_at, 4) != CENTRAL ||
             last - at - CENTRAL_SIZE < get(entry_at + 28, 2))
             return fail(a, "", "the directory ends early");
+        held += get(entry_at + 24, 4);
+        if (held > a->size)
+            return fail(a, "",
+                        "its members have more bytes than it, expected each to have its own");
         char *name = must_format("%.*s", (int)get(entry_at + 28, 2), entry_at + CENTRAL_SIZE);
         int code = read_member(a, entry_at, name, file);
         free(name);
@@ -236,7 +257,8 @@ static int read_archive(const archive *a, npz_file *file)
             return code;
         at += CENTRAL_SIZE + get(entry_at + 28, 2) + get(entry_at + 30, 2) + get(entry_at + 32, 2);
     }
-    return at == last ? EXIT_PASS : fail(a, "", "the directory is longer than its entries");
+    return at == last ? check_names(a, file)
+                      : fail(a, "", "the directory is longer than its entries");
 }
 
 int npz_read(const char *path, npz_file *file)

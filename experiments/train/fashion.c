@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include "common/files.h"
 #include "common/report.h"
 
 enum { MOST_DIMENSIONS = 3, MOST_IMAGES = 1000000 };
@@ -40,13 +41,12 @@ static unsigned char *read_idx(const char *path, gzFile file, int dimensions,
     int64_t count = 1;
     for (int i = 0; i < dimensions; i++) {
         int64_t size = big_endian(header + 4 + 4 * i);
-        if (sizes[i] == 0 && size >= 1 && size <= MOST_IMAGES)
-            sizes[i] = size;
-        if (size != sizes[i]) {
-            report_error("%s: dimension %d is %" PRId64 ", expected %" PRId64, path, i + 1, size,
-                         sizes[i] ? sizes[i] : MOST_IMAGES);
+        if (sizes[i] ? size != sizes[i] : size < 1 || size > MOST_IMAGES) {
+            report_error("%s: dimension %d is %" PRId64 ", expected %s%" PRId64, path, i + 1, size,
+                         sizes[i] ? "" : "1 to ", sizes[i] ? sizes[i] : MOST_IMAGES);
             return NULL;
         }
+        sizes[i] = size;
         count *= size;
     }
     unsigned char *values = must_allocate((size_t)count + 1, 1);
@@ -67,9 +67,11 @@ static unsigned char *read_file(const char *folder, const char *name, const char
                                 int dimensions, int64_t sizes[MOST_DIMENSIONS])
 {
     char *path = must_format("%s/%s-%s-idx%d-ubyte.gz", folder, name, what, dimensions);
-    struct stat status;
     unsigned char *values = NULL;
-    gzFile file = stat(path, &status) == 0 && S_ISREG(status.st_mode) ? gzopen(path, "rb") : NULL;
+    int descriptor = files_open_descriptor(
+        path, "Fashion-MNIST: Debian's package dataset-fashion-mnist has it (scripts/setup "
+              "--training), or --dataset names its folder");
+    gzFile file = descriptor >= 0 ? gzdopen(descriptor, "rb") : NULL;
     if (file) {
         values = read_idx(path, file, dimensions, sizes);
         if (gzclose(file) != Z_OK && values) { /* the check sum at its end */
@@ -77,10 +79,10 @@ static unsigned char *read_file(const char *folder, const char *name, const char
             free(values);
             values = NULL;
         }
-    } else
-        report_error("%s: no such file; Debian's package dataset-fashion-mnist has it "
-                     "(scripts/setup --training), or --dataset names its folder",
-                     path);
+    } else if (descriptor >= 0) {
+        report_error("%s: out of memory", path);
+        close(descriptor);
+    }
     free(path);
     return values;
 }

@@ -9,6 +9,7 @@ pass without the fault and fail with it. A check is
                  are those of tests/gpu with the emulated device
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
   cli check, cli machine   tests/cli/test_check.sh, tests/cli/test_machine.sh
+  cli train      tests/cli/test_train.py
   cli failures NAME...   tests/cli/failures.py --all, of these commands
 
 The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), whichever this processor
@@ -47,7 +48,7 @@ PROGRAMS = {
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
     "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
 }
-CLI = ("check", "machine", "failures")
+CLI = ("check", "machine", "train", "failures")
 ISAS = ("base", "avx2", "avx512")
 SKIPPED = 77
 TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
@@ -212,7 +213,9 @@ def changed_verdicts(copy, ids, golden):
 
 def failing_commands(copy, name, *rest):
     program, library = copy / "build/experiments/attnum", copy / "build/tests/cli/libfailures.so"
-    if name != "failures":
+    if name == "train":
+        command = [sys.executable, copy / "tests/cli/test_train.py", program]
+    elif name != "failures":
         command = ["sh", copy / f"tests/cli/test_{name}.sh", program, copy]
     else:
         command = [sys.executable, copy / "tests/cli/failures.py", program, library, "--all",

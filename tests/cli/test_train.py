@@ -3,13 +3,16 @@
 """test_train.py PROGRAM: attnum train on made-up pictures: its files, --resume after kill -9 and SIGTERM to the same bits,
 threads, and what it refuses."""
 import csv
+import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 from pictures import write_pictures
 
@@ -63,6 +66,64 @@ def whole_runs():
     check(not any(content in found.values() for content in weights("seed").values()), "another seed, other weights")
 
 
+def columns():
+    """What they hold, each another value, and what the weights say of themselves."""
+    with open("one/train.csv", newline="") as file:
+        last = list(csv.DictReader(file))[5]
+    number = {name: float(last[name]) for name in last if name not in ("operator", "variant")}
+    check((last["operator"], last["variant"], last["seed"]) == ("sima", "paper", "1"), f"row: {last}")
+    check(len(set(last.values())) == len(last), f"no two columns are equal: {last}")
+    check(number["epoch"] == 3 and number["steps"] == 6, "two batches of 128 in 256 pictures, thrice")
+    check(abs(number["rate"] - 2e-5) < 1e-12, f"the rate ends at a hundredth: {last['rate']}")
+    check(number["train_loss"] > number["test_loss"] > 1, f"smoothing and crops cost: {last}")
+    for name, images in (("train_accuracy", 256), ("test_accuracy", 16)):
+        check(0 < number[name] <= 1 and (number[name] * images).is_integer(), f"{name} is a share of {images}: {last}")
+    check(number["images_per_second"] > 1, "a speed")
+    with zipfile.ZipFile("one/trained/sima-paper-seed1.npz") as file:
+        said = json.loads(file.read("metadata.json"))
+        shape = file.read("patch.weight.npy")[:128]
+    check(b"(64, 16, )" in shape, f"patches of 4 x 4: {shape}")
+    check((said["steps"], said["epochs"], said["images"], said["patch"]) == (6, 3, 256, 4), f"metadata: {said}")
+    check(said["test_accuracy"] == number["test_accuracy"] and said["test_loss"] == number["test_loss"],
+          f"metadata and row: {said}")
+
+
+def options():
+    """Each changes the weights and the rows as it says."""
+    first = rows("one")
+    for words, images, epochs in ((("--images", "128"), 128, 3), (("--quick", "--images", "256"), 256, 3)):
+        run(*words, "--out", "option")
+        found = rows("option")
+        check(len(found) == 2 * epochs and int(found[-1]["steps"]) == epochs * images // 128, f"{words}: {found[-1]}")
+        check((weights("option") == weights("one")) == (images == 256), f"{words}: the weights")
+    words = [program, "train", "--dataset", "data", "--operator", "sima", "--patch", "4"]
+    for more, epochs in (((), 8), (("--quick", "--images", "256"), 2)):
+        subprocess.run([*words, *more, "--out", "usual"], check=True, capture_output=True)
+        check(len(rows("usual")) == epochs, f"{more}: {epochs} epochs")
+        check(rows("usual")[0]["rate"] == first[3]["rate"], f"{more}: the rate after the first")
+
+
+def odd_checkpoints():
+    """What is no file of ours in a checkpoint's place ends with one line, or is replaced; it is not followed."""
+    path = pathlib.Path("odd/trained/xnorm-paper-seed1.npz.checkpoint")
+    words = ("--operator", "xnorm", "--out", "odd", "--resume")
+    base = [program, "train", "--dataset", "data", "--epochs", "3", "--patch", "4", "--threads", "1"]
+    for make, says in ((lambda: os.mkfifo(path), "not a regular file"), (path.mkdir, "not a regular file"),
+                       (lambda: path.write_bytes(b""), "the end of a zip archive is missing"),
+                       (lambda: path.symlink_to(path.name), None), (lambda: path.symlink_to("nowhere"), None)):
+        shutil.rmtree("odd", ignore_errors=True)
+        path.parent.mkdir(parents=True)
+        make()
+        child = subprocess.run([*base, *words], capture_output=True, text=True, timeout=60)
+        errors = [line for line in child.stderr.splitlines() if not line.startswith("attnum: note: ")]
+        if says:
+            check(child.returncode == 3 and len(errors) == 1 and says in errors[0], f"{says}: {child.stderr}")
+        else:
+            check(child.returncode == 0, f"a link to nothing: {child.returncode} {child.stderr}")
+            check(os.listdir(path.parent) == ["xnorm-paper-seed1.npz"], f"the link is gone: {os.listdir(path.parent)}")
+            check(list(weights("odd").items())[0] in weights("one").items(), "the same weights")
+
+
 def stopped_runs():
     for number, how in enumerate((signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)):
         out = f"stopped{number}"
@@ -106,7 +167,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, stopped_runs, shards, refused):
+    for step in (whole_runs, columns, options, odd_checkpoints, stopped_runs, shards, refused):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")

@@ -3,7 +3,6 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 static char folder[4096];
 static int true_stderr = -1;
+static FILE *collected;
 
 static void must(bool done, const char *what)
 {
@@ -82,10 +82,9 @@ void capture(void)
     fflush(stderr);
     if (true_stderr < 0)
         true_stderr = dup(STDERR_FILENO);
-    int file = open("stderr.txt", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    must(file >= 0 && true_stderr >= 0, "stderr.txt");
-    dup2(file, STDERR_FILENO);
-    close(file);
+    collected = tmpfile();
+    must(true_stderr >= 0 && collected != NULL, "a file for stderr");
+    dup2(fileno(collected), STDERR_FILENO);
 }
 
 const char *captured(void)
@@ -93,10 +92,9 @@ const char *captured(void)
     static char text[16384];
     fflush(stderr);
     dup2(true_stderr, STDERR_FILENO);
-    FILE *file = fopen("stderr.txt", "r");
-    must(file != NULL, "stderr.txt");
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
+    rewind(collected);
+    text[fread(text, 1, sizeof text - 1, collected)] = 0;
+    fclose(collected);
     return text;
 }
 

@@ -113,12 +113,20 @@ Test(landmarks, stages_and_files_have_their_grids)
         {"--input square.npy --samples 2", 0, 2, 100, {10, 10, 0, 1, false}, 4},
         {"--input line.npy", 0, 1, 58, {230, 1, 0, 4, true}, 4},
         {"--input thin.npy --grid 1x600", 0, 1, 50, {600, 1, 0, 12, true}, 4},
+        /* 49 landmarks are enough, 36 are not; 4 * 49 are not too many, one more is */
+        {"--input edge.npy --grid 14x14", 0, 1, 49, {14, 14, 0, 2, false}, 4},
+        {"--input less.npy --grid 13x13", 0, 1, 169, {13, 13, 0, 1, false}, 4},
+        {"--input edge.npy --grid 1x196", 0, 1, 196, {1, 196, 0, 1, false}, 4},
+        {"--input more.npy --grid 1x197", 0, 1, 50, {197, 1, 0, 4, true}, 4},
     };
     static const int64_t stages[] = {1, 2, 3, 0};
     static const usual_input inputs[] = {{"photos", 3}, {0}};
     write_sine_tokens("square.npy", 5, 100, 4, 1);
     write_sine_tokens("line.npy", 1, 230, 4, 1);
     write_sine_tokens("thin.npy", 1, 600, 4, 1);
+    write_sine_tokens("less.npy", 1, 169, 4, 1);
+    write_sine_tokens("edge.npy", 1, 196, 4, 1);
+    write_sine_tokens("more.npy", 1, 197, 4, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const stage_defaults usual = {inputs, stages, false};
         const token_grid *want = &cases[i].grid;

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/npz.h"
 #include "common/report.h"
@@ -45,6 +46,74 @@ Test(npz, the_same_values_give_the_same_bytes)
     cr_expect(sizes[0] == sizes[1] && memcmp(x, y, sizes[0]) == 0);
     free(x);
     free(y);
+}
+
+/* The most arrays that a directory without zip64 fields counts, and one more. */
+Test(npz, as_many_arrays_as_there_may_be, .timeout = 60)
+{
+    enum { MOST = 65533 };
+    static const int64_t one = 1;
+    npz_array *arrays = must_allocate(MOST + 1, sizeof *arrays);
+    for (int i = 0; i <= MOST; i++)
+        arrays[i] = (npz_array){must_format("%d", i), ATN_F32, 1, &one, &singles[i % 2]};
+    npz_file file;
+    cr_assert_eq(npz_write(".", "x.npz", MOST, arrays, "{}"), EXIT_PASS);
+    cr_assert_eq(npz_read("x.npz", &file), EXIT_PASS);
+    cr_expect_eq(file.count, MOST);
+    cr_expect_eq(npz_find(&file, "65532")->data[0], (double)singles[0]);
+    npz_free(&file);
+    capture();
+    cr_expect_eq(npz_write(".", "y.npz", MOST + 1, arrays, "{}"), EXIT_ENVIRONMENT);
+    cr_expect(is_one_line_with(captured(), "y.npz: more than an archive holds"));
+    cr_expect_neq(access("y.npz", F_OK), 0);
+    for (int i = 0; i <= MOST; i++)
+        free((char *)arrays[i].name);
+    free(arrays);
+}
+
+Test(npz, names_are_there_once)
+{
+    static const int64_t one = 1;
+    const npz_array arrays[] = {{"b", ATN_F32, 1, &one, singles},
+                                {"a", ATN_F32, 1, &one, singles},
+                                {"b", ATN_F32, 1, &one, singles}};
+    npz_file file;
+    cr_assert_eq(npz_write(".", "x.npz", 3, arrays, "{}"), EXIT_PASS);
+    capture();
+    cr_expect_eq(npz_read("x.npz", &file), EXIT_ENVIRONMENT);
+    cr_expect(is_one_line_with(captured(), "x.npz: b: expected once"));
+    npz_free(&file);
+}
+
+/* A directory that names the bytes of one member again and again would fill the memory. */
+Test(npz, members_that_share_bytes_are_refused)
+{
+    static const int64_t shapes[] = {1000};
+    static const double zeros[1000];
+    const npz_array arrays[] = {{"a", ATN_F64, 1, shapes, zeros}, {"b", ATN_F64, 1, shapes, zeros}};
+    size_t size;
+    cr_assert_eq(npz_write(".", "x.npz", 2, arrays, "{}"), EXIT_PASS);
+    unsigned char *bytes = scratch_read("x.npz", &size);
+    const size_t entry = 46 + strlen("a.npy"), last = 46 + strlen(NPZ_METADATA) + 22;
+    unsigned char *first = bytes + size - last - 2 * entry;
+    unsigned char *bomb = must_allocate(size + entry, 1);
+    size_t before = (size_t)(first - bytes) + entry;
+    memcpy(bomb, bytes, before);
+    memcpy(bomb + before, first, entry); /* a's again, under another name */
+    bomb[before + 46] = 'c';
+    memcpy(bomb + before + entry, first + entry, size - before);
+    unsigned char *end = bomb + size + entry - 22;
+    end[8] = end[10] = 4;
+    end[12] = (unsigned char)(end[12] + entry);
+    scratch_write("bomb.npz", bomb, size + entry);
+    npz_file file;
+    capture();
+    cr_expect_eq(npz_read("bomb.npz", &file), EXIT_ENVIRONMENT);
+    const char *text = captured();
+    cr_expect(is_one_line_with(text, "bomb.npz: its members have more bytes than it"), "%s", text);
+    npz_free(&file);
+    free(bomb);
+    free(bytes);
 }
 
 /* Cut anywhere it is refused; with any byte changed it is refused, or holds the same. */

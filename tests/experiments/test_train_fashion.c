@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "common/report.h"
@@ -82,6 +84,65 @@ Test(train_fashion, names_what_is_missing)
     cr_expect_eq(fashion_read("nowhere", "train", &set), EXIT_ENVIRONMENT);
     const char *text = captured();
     cr_expect(is_one_line_with(text, "dataset-fashion-mnist"), "%s", text);
+    fashion_free(&set);
+}
+
+/* The header of the images, just inside and just outside of what is taken. */
+Test(train_fashion, sizes_at_their_ends)
+{
+    static const struct {
+        unsigned char count[4], height, width;
+        const char *expected;
+    } rows[] = {
+        {{0, 0, 0, 0}, 28, 28, "dimension 1 is 0, expected 1 to 1000000"},
+        {{0, 0, 0, 1}, 28, 28, "ends inside its values"},
+        {{0, 15, 66, 64}, 28, 28, "ends inside its values, expected 784000000"},
+        {{0, 15, 66, 65}, 28, 28, "dimension 1 is 1000001, expected 1 to 1000000"},
+        {{0, 0, 0, 1}, 27, 28, "dimension 2 is 27, expected 28"},
+        {{0, 0, 0, 1}, 29, 28, "dimension 2 is 29, expected 28"},
+        {{0, 0, 0, 1}, 28, 27, "dimension 3 is 27, expected 28"},
+        {{0, 0, 0, 1}, 28, 29, "dimension 3 is 29, expected 28"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        unsigned char bytes[17] = {0, 0, 8, 3};
+        fashion_set set;
+        memcpy(bytes + 4, rows[i].count, 4);
+        bytes[11] = rows[i].height;
+        bytes[15] = rows[i].width;
+        write_compressed("some-images-idx3-ubyte.gz", bytes, sizeof bytes);
+        capture();
+        cr_expect_eq(fashion_read(".", "some", &set), EXIT_ENVIRONMENT);
+        const char *text = captured();
+        cr_expect(is_one_line_with(text, rows[i].expected) && strstr(text, "some-images"),
+                  "%zu: %s", i, text);
+        fashion_free(&set);
+    }
+}
+
+/* What is not a file, or cannot be opened, is called so; a link to a file is one. */
+Test(train_fashion, other_things_in_a_files_place)
+{
+    static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, COUNT, 9, 0, 4};
+    static const char *const name = "some-labels-idx1-ubyte.gz";
+    static const char *const expected[] = {"not a regular file", "not a regular file",
+                                           "No such file", "Too many levels"};
+    fashion_set set;
+    write_images();
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(i == 0   ? mkfifo(name, 0600)
+                     : i == 1 ? mkdir(name, 0700)
+                              : symlink(i == 2 ? "nowhere" : name, name),
+                     0);
+        capture();
+        cr_expect_eq(fashion_read(".", "some", &set), EXIT_ENVIRONMENT);
+        const char *text = captured();
+        cr_expect(is_one_line_with(text, expected[i]) && strstr(text, name), "%d: %s", i, text);
+        fashion_free(&set);
+        remove(name);
+    }
+    write_compressed("elsewhere", labels, sizeof labels);
+    cr_assert_eq(symlink("elsewhere", name), 0);
+    cr_expect_eq(fashion_read(".", "some", &set), EXIT_PASS);
     fashion_free(&set);
 }
 

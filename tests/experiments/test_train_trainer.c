@@ -150,6 +150,126 @@ Test(train_trainer, seeds_and_options_change_the_numbers)
     free(first);
 }
 
+/* Whether the gradient is scaled, on both sides of its norm, which is a column of train.csv. */
+Test(train_trainer, clips_what_is_longer)
+{
+    training plan = small_plan("softmax");
+    int64_t size;
+    plan.images = BATCH;
+    plan.clip = 1e30;
+    trainer *t = begin(&plan);
+    take_steps(t, 1);
+    training_epoch epoch = trainer_epoch(t, 0);
+    /* a network at its start guesses */
+    cr_expect(fabs(epoch.train.loss - log(FASHION_CLASSES)) < 0.1, "%g", epoch.train.loss);
+    cr_expect(epoch.train.accuracy >= 0 && epoch.train.accuracy <= 1);
+    float *whole = train_for(&plan, 1, &size);
+    plan.clip = epoch.gradient_norm * (1 + 1e-12);
+    float *inside = train_for(&plan, 1, &size);
+    plan.clip = epoch.gradient_norm * (1 - 1e-3);
+    float *outside = train_for(&plan, 1, &size);
+    cr_expect(same(size, whole, inside));
+    cr_expect(!same(size, whole, outside));
+    free(outside);
+    free(inside);
+    free(whole);
+    trainer_free(t);
+}
+
+/* Weights that stay (the rate is 0) see other crops in every epoch, in batches put together anew.
+ * Images beyond plan.images are never seen. */
+Test(train_trainer, epochs_differ_and_the_first_images_are_taken)
+{
+    training plan = small_plan("softmax");
+    plan.rate = 0;
+    plan.images = 3 * BATCH;
+    trainer *t = begin(&plan);
+    take_steps(t, 9);
+    training_epoch e[3];
+    for (int i = 0; i < 3; i++)
+        e[i] = trainer_epoch(t, i);
+    for (int i = 0; i < 3; i++) {
+        const training_epoch *a = &e[i], *b = &e[(i + 1) % 3];
+        cr_expect(fabs(a->train.loss - b->train.loss) > 1e-9, "epoch %d", i);
+        cr_expect(fabs(a->gradient_norm - b->gradient_norm) > 1e-9, "epoch %d", i);
+        cr_expect(a->test.loss == b->test.loss, "epoch %d", i);
+    }
+    trainer_free(t);
+    plan.rate = 2e-3;
+    int64_t size;
+    float *first = train_for(&plan, 3, &size);
+    memset(sets[0].pixels + plan.images * PIXELS, 0, (size_t)(IMAGES - plan.images) * PIXELS);
+    float *beyond = train_for(&plan, 3, &size);
+    cr_expect(same(size, first, beyond));
+    memset(sets[0].pixels + (plan.images - 1) * PIXELS, 0, PIXELS);
+    float *last = train_for(&plan, 3, &size);
+    cr_expect(!same(size, first, last));
+    free(last);
+    free(beyond);
+    free(first);
+}
+
+/* One epoch alone warms up in its first tenth: 1.6 of 16 steps. */
+Test(train_trainer, rates_of_one_epoch)
+{
+    training plan = small_plan("xnorm");
+    plan.epochs = 1;
+    plan.batch = 4;
+    trainer *t = begin(&plan);
+    for (int step = 1; step <= 16; step++) {
+        take_steps(t, 1);
+        double want =
+            step < 2 ? plan.rate * step / 1.6
+                     : plan.rate * (0.01 + 0.99 * (1 + cos(acos(-1) * (step - 1.6) / 14.4)) / 2);
+        cr_expect_float_eq(trainer_epoch(t, 0).rate, want, 1e-12, "step %d", step);
+    }
+    trainer_free(t);
+}
+
+/* Just inside and just outside of what a training may be. */
+Test(train_trainer, sizes_at_their_ends)
+{
+    static const struct {
+        int64_t batch, images, tested, side;
+        int classes;
+        const char *expected; /* null: it is made */
+    } rows[] = {
+        {4, 4, 4, 28, 10, NULL},
+        {64, 0, 64, 28, 10, NULL},
+        {64, 64, 64, 56, 10, NULL},
+        {0, 64, 64, 28, 10, "expected multiples of 4"},
+        {2, 64, 64, 28, 10, "expected multiples of 4"},
+        {6, 64, 64, 28, 10, "expected multiples of 4"},
+        {8, 64, 62, 28, 10, "a test set of 62: expected multiples of 4"},
+        {8, 8, 64, 28, 10, NULL},
+        {8, 7, 64, 28, 10, "7 images of 64 in batches of 8"},
+        {8, 65, 64, 28, 10, "65 images of 64 in batches of 8"},
+        {68, 0, 64, 28, 10, "0 images of 64 in batches of 68"},
+        {8, 64, 64, 29, 10, "whole numbers of patches"},
+        {8, 64, 64, 24, 10, "images of 24 pixels and 10 classes"},
+        {8, 64, 64, 28, 9, "images of 28 pixels and 9 classes"},
+        {8, 64, 64, 28, 11, "images of 28 pixels and 11 classes"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        training plan = small_plan("softmax");
+        plan.batch = rows[i].batch;
+        plan.images = rows[i].images;
+        plan.shape.side = rows[i].side;
+        plan.shape.classes = rows[i].classes;
+        plan.shape.landmarks = 1;
+        fashion_set tested = sets[1];
+        tested.count = rows[i].tested;
+        trainer *t;
+        capture();
+        int code = trainer_create(&plan, &sets[0], &tested, &t);
+        const char *text = captured();
+        cr_expect(rows[i].expected ? code == EXIT_USAGE && is_one_line_with(text, rows[i].expected)
+                                   : code == EXIT_PASS && !*text,
+                  "%zu: %d %s", i, code, text);
+        trainer_free(t);
+    }
+}
+
 /* AdamW's first step is the rate, with the sign of the gradient, wherever there is one; the rate
  * then rises for an epoch and falls to a hundredth. */
 Test(train_trainer, first_steps_and_rates)
@@ -245,6 +365,8 @@ Test(train_trainer, a_stop_changes_nothing)
             "stopped after %d", stops[i]);
         for (int64_t e = 0; e < 3; e++) {
             training_epoch a = trainer_epoch(whole, e), b = trainer_epoch(second, e);
+            cr_expect((b.seconds > 0) == (stops[i] % 4 == 0 || e != stops[i] / 4),
+                      "epoch %d took %g s, stopped after %d", (int)e, b.seconds, stops[i]);
             a.seconds = b.seconds = 0;
             cr_expect(memcmp(&a, &b, sizeof a) == 0, "epoch %d, stopped after %d", (int)e,
                       stops[i]);
