@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Cholesky factors, with and without pivots, and their inverses by the loops of simd.h: the same
  * bits in all instruction sets that fuse. */
-#ifndef INVERSE_CPU_PIVOTED_H
-#define INVERSE_CPU_PIVOTED_H
+#ifndef INVERSE_DIRECT_CPU_PIVOTED_H
+#define INVERSE_DIRECT_CPU_PIVOTED_H
 
 #include "cpu/simd.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Polynomial iterations for the inverse of one matrix, X_{k+1} = X_k Q(E_k), E_k = I - B X_k
- * (attnum/inverse.h); inverse/cpu_polynomial.c derives the constants. */
-#ifndef INVERSE_CUDA_POLYNOMIAL_CUH
-#define INVERSE_CUDA_POLYNOMIAL_CUH
+ * (attnum/inverse.h); inverse/polynomial/cpu.c derives the constants. */
+#ifndef INVERSE_POLYNOMIAL_CUDA_CUH
+#define INVERSE_POLYNOMIAL_CUDA_CUH
 
 #include "inverse/cuda.cuh"
 

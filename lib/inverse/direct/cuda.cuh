@@ -9,8 +9,8 @@
  * batched Jacobi sorts and stops by rules of its own and may report that it did not converge, an
  * outcome that ours does not have. What a library could take over is what follows Cholesky's
  * factor, trsm and a product. */
-#ifndef INVERSE_CUDA_DIRECT_CUH
-#define INVERSE_CUDA_DIRECT_CUH
+#ifndef INVERSE_DIRECT_CUDA_CUH
+#define INVERSE_DIRECT_CUDA_CUH
 
 #include "inverse/cuda.cuh"
 
