@@ -496,17 +496,6 @@ static const char *read_record(table *t, const char *text, int *col)
     return text;
 }
 
-bool table_read_row(table *t, const char *line)
-{
-    size_t before = t->filled;
-    int col;
-    const char *rest = read_record(t, line, &col);
-    if (rest && !*rest)
-        return true;
-    shorten(t, before);
-    return false;
-}
-
 bool table_read_rows(table *t, const char *text)
 {
     int64_t row;
