@@ -446,7 +446,7 @@ static const char *field_end(const char *text)
     return *text ? text + 1 : NULL;
 }
 
-/* A copy of the field without its quotes; inside, two of them stand for one. */
+/* A copy of the field without its quotes; two quotes in a row become one. */
 static char *copy_field(const char *text, const char *end)
 {
     char *field = must_allocate((size_t)(end - text) + 1, 1);

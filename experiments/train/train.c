@@ -55,10 +55,10 @@ static void put_epoch(table *to, const row *r)
     EPOCH_ROW(LIST_PUT)
 }
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
-/* The published forms; of those that couple the images of a batch the one that does not, so that a
- * slice of the batch gives what the batch does. */
+/* The published variants; where that couples the images of a batch, the variant that does not, so
+ * that slices of a batch give what the batch does. */
 static const char *const trained[] = {
     "softmax",   "gaussian",  "soft/code", "softpp/paper",        "sima", "xnorm",
     "linformer", "performer", "elu",       "nystromformer/exact", NULL};
