@@ -121,20 +121,4 @@ atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start
                                   const double *v, ref_exact_newton *result, double *residual_lower,
                                   double *residual_upper);
 
-/* ---- The adaptive start (IJCV section 3.2) ---- */
-
-/* Whether |I - 2 beta^n B/|A|_1^2|_1 <= 1. */
-typedef enum {
-    REF_START_UNDECIDED, /* max_bits were too few to decide (balls only) */
-    REF_START_WITHIN,    /* <= 1, certified */
-    REF_START_ABOVE,     /* > 1, certified */
-} ref_start_sign;
-
-/* signs[n] for n = 0..cap, with B = A, or B = A^2 if squared. A `matrix` is decided exactly,
- * equality included, and never undecided (max_bits is then ignored). beta > 0 is a double taken
- * exactly. ATN_BELOW_FLOOR: some sign is undecided. ATN_ERR_VALUE: cap outside 0..1024, beta not
- * positive, matrix not symmetric, scale negative, |A|_1 = 0. */
-atn_status ref_certify_start(const ref_exact_matrix *a, bool squared, double beta, int cap,
-                             int max_bits, ref_start_sign *signs);
-
 #endif

@@ -30,9 +30,3 @@ atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start
 {
     return ATN_ERR_UNSUPPORTED;
 }
-
-atn_status ref_certify_start(const ref_exact_matrix *a, bool squared, double beta, int cap,
-                             int max_bits, ref_start_sign *signs)
-{
-    return ATN_ERR_UNSUPPORTED;
-}

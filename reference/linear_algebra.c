@@ -487,31 +487,6 @@ atn_status ref_symmetric_pinv(int64_t n, const double *a, double rcond, double *
     return status;
 }
 
-atn_status ref_rank(int64_t rows, int64_t cols, const double *a, double rcond, int64_t *rank)
-{
-    atn_status status = ref_check_matrix(rows, cols, a);
-    if (status != ATN_OK)
-        return status;
-    if (!rank)
-        return ATN_ERR_NULL;
-    int64_t k = smaller(rows, cols), counts[2] = {0, 0};
-    static const ref_svd_route routes[2] = {REF_DGESVD, REF_DGESVJ};
-    double *sigma = ref_allocate(k);
-    if (!sigma)
-        return ATN_ERR_MEMORY;
-    if (!(rcond >= 0))
-        rcond = (double)larger(rows, cols) * ROUNDOFF;
-    for (int i = 0; i < 2 && status == ATN_OK; i++) {
-        status = ref_svd(routes[i], rows, cols, a, NULL, sigma, NULL);
-        if (status == ATN_OK)
-            counts[i] = cut_spectrum(k, sigma, sigma, rcond, NULL, NULL).rank;
-    }
-    free(sigma);
-    if (status >= 0)
-        *rank = counts[0];
-    return status == ATN_OK && counts[0] != counts[1] ? ATN_BELOW_FLOOR : status;
-}
-
 atn_status ref_condition(int64_t rows, int64_t cols, const double *a, double *condition,
                          double *disagreement)
 {

@@ -82,10 +82,6 @@ atn_status ref_pinv(int64_t rows, int64_t cols, const double *a, double rcond, d
 atn_status ref_symmetric_pinv(int64_t n, const double *a, double rcond, double *pinv,
                               double *projector, int64_t *rank, double *disagreement);
 
-/* Numerical rank: singular values > rcond sigma_1; rcond < 0: max(rows, cols) u. Two routes; if
- * they count differently, *rank is dgesvd's and ATN_BELOW_FLOOR is returned. */
-atn_status ref_rank(int64_t rows, int64_t cols, const double *a, double rcond, int64_t *rank);
-
 /* sigma_1 / sigma_min, infinity for sigma_min = 0, 0 for an empty matrix. ATN_BELOW_FLOOR if
  * sigma_min < n u sigma_1: the number is then only a lower bound's order of magnitude. */
 atn_status ref_condition(int64_t rows, int64_t cols, const double *a, double *condition,

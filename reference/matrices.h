@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matrices whose answers are known: closed forms, and prescribed spectra through LAPACK's
- * generator. Row-major, f64. Eigenvalues come in descending order. */
+/* Matrices whose eigenvalues are known in closed form. Row-major, f64. Eigenvalues come in
+ * descending order. */
 #ifndef REFERENCE_MATRICES_H
 #define REFERENCE_MATRICES_H
 
@@ -37,17 +37,5 @@ const char *ref_matrix_name(ref_matrix matrix); /* null if out of range */
  * m >= 3); ATN_ERR_VALUE if value is not finite, or negative where it is a distance or a scale
  * (circulant, torus, duplicates). */
 atn_status ref_matrix_make(ref_matrix matrix, int64_t m, double value, double *a, double *lambda);
-
-/* LAPACK's dlatms: a rows x cols matrix with singular values of the given mode (1 one large, 2 one
- * small, 3 geometric, 4 arithmetic, 5 log-uniform; negative: reversed) and condition number; seed
- * > 0 makes the random orthogonal factors. sigma (min(rows, cols), descending, largest 1) receives
- * the prescribed values; the matrix has them up to rounding, a small multiple of n u.
- * ATN_ERR_VALUE for another mode, condition < 1 or seed < 1. */
-atn_status ref_latms(int64_t rows, int64_t cols, int mode, double condition, int64_t seed,
-                     double *a, double *sigma);
-
-/* The same, symmetric positive semi-definite with prescribed eigenvalues; exactly symmetric. */
-atn_status ref_latms_symmetric(int64_t n, int mode, double condition, int64_t seed, double *a,
-                               double *lambda);
 
 #endif

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #include "linear_algebra.h"
+#define NUM_REAL
+#include "operators/dense.h"
 #include "ref_memory.h"
 #include "routes.h"
 
@@ -135,18 +137,6 @@ atn_status ref_filter_matrix(int64_t m, const double *a, double alpha, double ri
     return status;
 }
 
-/* out = a b, all m x m. */
-static void multiply(int64_t m, const long double *a, const long double *b, long double *out)
-{
-    for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j < m; j++)
-            out[i * m + j] = 0;
-        for (int64_t k = 0; k < m; k++)
-            for (int64_t j = 0; j < m; j++)
-                out[i * m + j] += a[i * m + k] * b[k * m + j];
-    }
-}
-
 /* The m x m matrices of ref_newton_tangents. */
 typedef struct {
     long double *b, *e, *x, *d; /* d = dX */
@@ -156,11 +146,11 @@ typedef struct {
 /* x and d, both symmetric, from one step to the next. */
 static void tangent_step(int64_t m, const tangent_work *w)
 {
-    multiply(m, w->b, w->x, w->bx);
-    multiply(m, w->x, w->bx, w->xbx);
-    multiply(m, w->d, w->bx, w->dbx);
-    multiply(m, w->e, w->x, w->ex);
-    multiply(m, w->x, w->ex, w->xex);
+    ref_multiply_real(m, m, m, w->b, w->x, w->bx);
+    ref_multiply_real(m, m, m, w->x, w->bx, w->xbx);
+    ref_multiply_real(m, m, m, w->d, w->bx, w->dbx);
+    ref_multiply_real(m, m, m, w->e, w->x, w->ex);
+    ref_multiply_real(m, m, m, w->x, w->ex, w->xex);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++) {
             int64_t at = i * m + j, other = j * m + i;

@@ -172,34 +172,6 @@ ref_difference ref_compare_f32(int64_t rows, int64_t cols, const float *got, int
                    (compared_side){want, NULL, want_stride});
 }
 
-/* A NaN, which only a caller can have put there, is kept as infinity. */
-static void keep_larger(double *into, double from)
-{
-    if (!(from <= *into))
-        *into = isnan(from) ? INFINITY : from;
-}
-
-void ref_difference_merge(ref_difference *into, const ref_difference *from)
-{
-    if (badness(from->worst_got, from->worst_want) > badness(into->worst_got, into->worst_want)) {
-        into->worst_row = from->worst_row;
-        into->worst_col = from->worst_col;
-        into->worst_got = from->worst_got;
-        into->worst_want = from->worst_want;
-    }
-    keep_larger(&into->norm1, from->norm1);
-    keep_larger(&into->norm_inf, from->norm_inf);
-    keep_larger(&into->frobenius, from->frobenius);
-    keep_larger(&into->max_abs, from->max_abs);
-    keep_larger(&into->want_norm1, from->want_norm1);
-    keep_larger(&into->want_inf, from->want_inf);
-    keep_larger(&into->want_frobenius, from->want_frobenius);
-    keep_larger(&into->want_max, from->want_max);
-    keep_larger(&into->relative_frobenius, from->relative_frobenius);
-    into->digits = agreeing_digits(into->relative_frobenius);
-    into->nonfinite += from->nonfinite;
-}
-
 const char *ref_verdict_name(ref_verdict verdict)
 {
     static const char *const names[] = {

@@ -29,9 +29,6 @@ ref_difference ref_compare_f64(int64_t rows, int64_t cols, const double *got, in
 ref_difference ref_compare_f32(int64_t rows, int64_t cols, const float *got, int64_t got_stride,
                                const double *want, int64_t want_stride);
 
-/* Keeps the worse of each figure and adds up the counts. {0} is the difference to start from. */
-void ref_difference_merge(ref_difference *into, const ref_difference *from);
-
 typedef enum { REF_PASS, REF_MARGINAL, REF_FAIL, REF_SKIPPED } ref_verdict;
 const char *ref_verdict_name(ref_verdict verdict); /* "pass", "marginal", "FAIL", "skipped" */
 

@@ -101,7 +101,7 @@ static int time_members(case_group *g, const group_plan *plan, atn_device device
         timed[count++] =
             (rounds_member){.context = m->context,
                             .cold = !bench_is_hot(m->c, device),
-                            .inside = bench_is_inverse(m->c) && m->c->maker == BENCH_OURS,
+                            .inverses_only = bench_is_inverse(m->c) && m->c->maker == BENCH_OURS,
                             .work = run_member,
                             .state = &m->workload};
         cold |= timed[count - 1].cold;

@@ -55,7 +55,7 @@ typedef struct {
 
 /* Calls between one start and one stop. The flush keeps a device busy while the host enqueues the
  * work, so that the time holds no launches. */
-static atn_status time_outside(clocked *c, double *seconds)
+static atn_status time_calls(clocked *c, double *seconds)
 {
     const rounds_member *m = c->member;
     atn_status status = atn_timer_start(c->timer);
@@ -67,10 +67,10 @@ static atn_status time_outside(clocked *c, double *seconds)
 }
 
 /* Calls that start and stop the timer themselves. */
-static atn_status time_inside(clocked *c, double *seconds)
+static atn_status time_inverses(clocked *c, double *seconds)
 {
     const rounds_member *m = c->member;
-    atn_status status = atn_timer_inside(m->context, c->timer);
+    atn_status status = atn_timer_inverses(m->context, c->timer);
     *seconds = 0;
     for (int i = 0; i < c->calls && status == ATN_OK; i++) {
         double one = 0;
@@ -79,7 +79,7 @@ static atn_status time_inside(clocked *c, double *seconds)
             status = atn_timer_elapsed(c->timer, &one);
         *seconds += one;
     }
-    atn_timer_inside(m->context, NULL);
+    atn_timer_inverses(m->context, NULL);
     return status;
 }
 
@@ -100,7 +100,7 @@ static atn_status time_once(clocked *c, double *seconds)
         status = atn_copy(c->member->context, f->memory + f->half, f->memory, f->half);
     rounds_gather_threads(c->member->context);
     if (status == ATN_OK)
-        status = c->member->inside ? time_inside(c, seconds) : time_outside(c, seconds);
+        status = c->member->inverses_only ? time_inverses(c, seconds) : time_calls(c, seconds);
     *seconds /= c->calls;
     return status;
 }

@@ -13,8 +13,8 @@
 /* work(state, i) is called for i = 0, 1, ...; a status other than ATN_OK ends everything. */
 typedef struct {
     atn_context *context;
-    bool cold;   /* the cache is flushed before each call; hot: many calls in a row */
-    bool inside; /* atn_timer_inside: the work is inverses, of which the arithmetic is timed */
+    bool cold;          /* the cache is flushed before each call; hot: many calls in a row */
+    bool inverses_only; /* the work is inverses, whose arithmetic alone is timed */
     atn_status (*work)(void *state, int repeat);
     void *state;
 } rounds_member;

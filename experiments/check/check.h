@@ -368,8 +368,6 @@ void claim_another(atn_context *context, const subject *s, const result_group *k
 void claim_free(result_verdict *v);
 /* The verdicts on the result by that. */
 void judge_heads(const subject *s, result_kind kind, result_verdict *v);
-/* Both, of one. Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
-int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
 void result_verdict_free(result_verdict *v);
 ref_verdict worse_verdict(ref_verdict a, ref_verdict b);
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head);

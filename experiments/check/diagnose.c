@@ -146,8 +146,8 @@ static bool try_excerpt(diagnosis *d, attempt *a)
     return kept;
 }
 
-/* Below the floor there is no nearer; the order of the table then decides. What has many numbers
- * fitted comes nearer by them alone, and must do so clearly. */
+/* Errors below the floor are equal: the order of the table then decides. Hypotheses with many
+ * fitted numbers get nearer by fitting alone, so they must be clearly nearer. */
 static const diagnosis *sorting;
 
 static double sorting_error(const attempt *a)

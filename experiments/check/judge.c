@@ -671,15 +671,6 @@ void judge_heads(const subject *s, result_kind kind, result_verdict *v)
     }
 }
 
-int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
-{
-    result_group g = group_of_one(kind, v);
-    int code = find_wanted(context, s, &g);
-    if (code == EXIT_PASS)
-        judge_heads(s, kind, v);
-    return code;
-}
-
 void result_verdict_free(result_verdict *v)
 {
     free(v->heads);

@@ -49,38 +49,39 @@ typedef struct claim {
     int (*judge)(const claim_run *run, verdict *v);
 } claim;
 
-/* The groups, in the order of the ledger: tables, each ended by a claim without id. X(table) */
+/* The groups, in the order of the ledger: X(table, file, first, last). A table is in that file
+ * here, has the statements from the first number to the last, and ends with a claim without id. */
 #define CLAIM_GROUP_LIST(X)                                                                        \
-    X(soft_kernel_claims)      /* S01 - S03 */                                                     \
-    X(soft_nystrom_claims)     /* S04 - S07 */                                                     \
-    X(soft_start_claims)       /* S10 - S12 */                                                     \
-    X(soft_convergence_claims) /* S13 - S15 */                                                     \
-    X(soft_inverse_claims)     /* S16 - S19 */                                                     \
-    X(softpp_claims)           /* S20 - S29 */                                                     \
-    X(softpp_norm_claims)      /* S30 */                                                           \
-    X(soft_symmetry_claims)    /* S31 - S33 */                                                     \
-    X(soft_expansion_claims)   /* S34 - S37 */                                                     \
-    X(soft_dependence_claims)  /* S38 - S40 */                                                     \
-    X(soft_comparison_claims)  /* S41 - S44 */                                                     \
-    X(soft_iteration_claims)   /* S45 - S49 */                                                     \
-    X(sima_claims)             /* M01 - M08 */                                                     \
-    X(sima_values_claims)      /* M09 - M13 */                                                     \
-    X(sima_compared_claims)    /* M14 - M16 */                                                     \
-    X(sima_network_claims)     /* M17 - M20 */                                                     \
-    X(sima_reweighting_claims) /* M21 */                                                           \
-    X(sima_counts_claims)      /* M22 - M28 */                                                     \
-    X(ufo_vit_claims)          /* U01 - U11 */                                                     \
-    X(ufo_vit_network_claims)  /* U12 - U16 */                                                     \
-    X(ufo_vit_spring_claims)   /* U17 - U21 */                                                     \
-    X(network_claims)          /* N01 - N05 */                                                     \
-    X(table_claims)            /* N06 - N10 */                                                     \
-    X(resource_claims)         /* N11, N12 */                                                      \
-    X(repeated_claims)         /* N13 */                                                           \
-    X(linear_claims)           /* N14, N15 */                                                      \
-    X(soft_table_claims)       /* N16 - N19 */                                                     \
-    X(accuracy_claims)         /* A01 - A24 */
+    X(soft_kernel_claims, "soft_kernel.c", S01, S03)                                               \
+    X(soft_nystrom_claims, "soft_nystrom.c", S04, S07)                                             \
+    X(soft_start_claims, "soft_start.c", S10, S12)                                                 \
+    X(soft_convergence_claims, "soft_convergence.c", S13, S15)                                     \
+    X(soft_inverse_claims, "soft_inverse.c", S16, S19)                                             \
+    X(softpp_claims, "softpp.c", S20, S29)                                                         \
+    X(softpp_norm_claims, "softpp_norm.c", S30, S30)                                               \
+    X(soft_symmetry_claims, "soft_symmetry.c", S31, S33)                                           \
+    X(soft_expansion_claims, "soft_expansion.c", S34, S37)                                         \
+    X(soft_dependence_claims, "soft_dependence.c", S38, S40)                                       \
+    X(soft_comparison_claims, "soft_comparison.c", S41, S44)                                       \
+    X(soft_iteration_claims, "soft_iteration.c", S45, S49)                                         \
+    X(sima_claims, "sima.c", M01, M08)                                                             \
+    X(sima_values_claims, "sima_values.c", M09, M13)                                               \
+    X(sima_compared_claims, "sima_compared.c", M14, M16)                                           \
+    X(sima_network_claims, "sima_network.c", M17, M20)                                             \
+    X(sima_reweighting_claims, "sima_compared.c", M21, M21)                                        \
+    X(sima_counts_claims, "sima_counts.c", M22, M28)                                               \
+    X(ufo_vit_claims, "ufo_vit.c", U01, U11)                                                       \
+    X(ufo_vit_network_claims, "ufo_vit_network.c", U12, U16)                                       \
+    X(ufo_vit_spring_claims, "ufo_vit_springs.c", U17, U21)                                        \
+    X(network_claims, "networks.c", N01, N05)                                                      \
+    X(table_claims, "tables.c", N06, N10)                                                          \
+    X(resource_claims, "networks.c", N11, N12)                                                     \
+    X(repeated_claims, "tables.c", N13, N13)                                                       \
+    X(linear_claims, "tables.c", N14, N15)                                                         \
+    X(soft_table_claims, "soft_tables.c", N16, N19)                                                \
+    X(accuracy_claims, "accuracies.c", A01, A24)
 
-#define CLAIM_GROUP_EXTERN(table) extern const claim table[];
+#define CLAIM_GROUP_EXTERN(table, file, first, last) extern const claim table[];
 CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)
 #undef CLAIM_GROUP_EXTERN
 

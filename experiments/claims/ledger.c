@@ -9,7 +9,7 @@
 enum { MAX_CLAIMS = 256 };
 
 static const claim *const groups[] = {
-#define CLAIM_GROUP_ENTRY(table) table,
+#define CLAIM_GROUP_ENTRY(table, file, first, last) table,
     CLAIM_GROUP_LIST(CLAIM_GROUP_ENTRY)
 #undef CLAIM_GROUP_ENTRY
 };

@@ -19,7 +19,7 @@ enum { MOST_LANDMARKS = 16384 };
 /* Beyond this an n x n matrix takes minutes, and several of them GiB. */
 enum { MOST_TOKENS = 4096 };
 
-/* What a file's tokens are averaged to where --m has no say. */
+/* How many landmarks a file's tokens are averaged to without --m. */
 enum { FEWEST_LANDMARKS = 49, MOST_LANDMARKS_OF_GRID = 4 * FEWEST_LANDMARKS };
 
 /* Half a GiB of points. */

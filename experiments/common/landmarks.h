@@ -123,9 +123,9 @@ int landmark_sweep_open_inputs(const program_options *s, const char *const *usua
                                const int64_t *m,
                                int64_t (*samples)(const program_options *s, int64_t m),
                                void **state, int64_t *points);
-/* What landmark_sweep_open_stages takes where the command line does not say: inputs, ended by null,
- * and their samples, for --input those of the first; stages, ended by 0; all samplings that are
- * possible, or pooling alone. */
+/* The defaults of landmark_sweep_open_stages: inputs, ended by null, and their numbers of samples
+ * (with --input, that of the first); stages, ended by 0; whether all possible samplings are taken
+ * or pooling alone. */
 enum { MOST_USUAL_INPUTS = 16 };
 typedef struct {
     const char *name;
@@ -149,7 +149,7 @@ int landmark_sweep_open_stages(landmark_sweep *sweep, const program_options *s,
 
 void landmark_sweep_close(landmark_sweep *sweep); /* frees what it holds */
 
-/* For the members of an experiment of these names. */
+/* The members `describe`, `weight`, `input`, `release` and `replay` of an experiment. */
 void landmark_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
 double landmark_sweep_weight(const void *state, int64_t point);
 bool landmark_sweep_input(const void *state, int index, const char **name, const char **sha256);

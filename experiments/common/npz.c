@@ -20,7 +20,7 @@ enum {
     CENTRAL = 0x02014b50,
     END = 0x06054b50,
     VERSION = 20,
-    FIRST_OF_1980 = 1 << 5 | 1, /* a date, the earliest there is */
+    FIRST_OF_1980 = 1 << 5 | 1, /* the earliest date of the format */
     MOST_MEMBERS = 65534
 };
 static const int64_t most_bytes = UINT32_MAX - 1;

@@ -30,8 +30,8 @@ typedef struct {
     char *metadata; /* null: there is none */
 } npz_file;
 
-/* Reads what npz_write and numpy.savez write, without trusting it: every place, size and check sum
- * is looked at, and the arrays as npy_read does. Returns an exit code; on failure one line on
+/* Reads what npz_write and numpy.savez write, without trusting it: every offset, size and checksum
+ * is checked, and the arrays as npy_read does. Returns an exit code; on failure one line on
  * stderr names the file, the member and what was expected. To be freed in any case. */
 int npz_read(const char *path, npz_file *file);
 void npz_free(npz_file *file);

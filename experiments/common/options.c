@@ -432,7 +432,7 @@ static char *check_operator(const option *o, const text_list *list, int item)
     char *wrong = check_operator_name(text);
     for (int i = 0; i < item && !wrong; i++)
         if (holds_variant(list->items[i], text) || holds_variant(text, list->items[i]))
-            wrong = must_format("%s is given twice, beside %s", text, list->items[i]);
+            wrong = must_format("%s is given twice, also in %s", text, list->items[i]);
     return wrong;
 }
 

@@ -179,7 +179,7 @@ typedef struct {
     X(LANDMARKS, "landmarks", "FILE.npy", text, check.landmarks, WHERE_GIVEN,                      \
       "soft, softpp: L itself, m x d per head, not a sampling", .purpose = FOR_JUDGING)            \
     X(MASK, "mask", "FILE.npy", text, check.mask, WHERE_GIVEN,                                     \
-      "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys")                                \
+      "which keys are valid: 1 or 0 as f2, f4 or f8, batch x keys")                                \
     X(QUERY_MASK, "query-mask", "FILE.npy", text, check.query_mask, WHERE_GIVEN,                   \
       "the same of queries (default: all, or the keys' if K = Q)")                                 \
     X(GRAD_OUTPUT, "grad-output", "FILE.npy", text, check.grad_output, WHERE_GIVEN,                \

@@ -446,7 +446,7 @@ static const char *field_end(const char *text)
     return *text ? text + 1 : NULL;
 }
 
-/* A copy of the field without its quotes; inside, two of them stand for one. */
+/* A copy of the field without its quotes; two quotes in a row become one. */
 static char *copy_field(const char *text, const char *end)
 {
     char *field = must_allocate((size_t)(end - text) + 1, 1);
@@ -494,17 +494,6 @@ static const char *read_record(table *t, const char *text, int *col)
         text += *text != '\0';
     }
     return text;
-}
-
-bool table_read_row(table *t, const char *line)
-{
-    size_t before = t->filled;
-    int col;
-    const char *rest = read_record(t, line, &col);
-    if (rest && !*rest)
-        return true;
-    shorten(t, before);
-    return false;
 }
 
 bool table_read_rows(table *t, const char *text)

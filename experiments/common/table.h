@@ -119,10 +119,9 @@ bool table_write_json(const table *t, FILE *file);
  * on stderr, for any other. */
 table *table_read_file(const char *path, const column *columns, int count);
 
-/* Reads one record of table_write_row's form, with or without its LF, into a new row; or all the
- * records that `text` holds. Anything table_write_row would not have written is refused: false, and
- * the table is unchanged. */
-bool table_read_row(table *t, const char *line);
+/* Reads the records that `text` holds, of table_write_row's form, into new rows; the last may lack
+ * its LF. Anything table_write_row would not have written is refused: false, and the table is
+ * unchanged. */
 bool table_read_rows(table *t, const char *text);
 /* The same; where text is refused, *row of it and *col are where, both from 0. */
 bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col);

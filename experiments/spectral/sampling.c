@@ -12,6 +12,7 @@
 #include <linear_algebra.h>
 #include <soft.h>
 
+#include "common/median.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
@@ -417,26 +418,10 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 static const column summary_columns[] = {SUMMARY_ROW(LIST_COLUMN)};
 enum { SUMMARY_COLUMNS = sizeof summary_columns / sizeof *summary_columns };
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef struct {
     int64_t count;
     double least, median, most;
 } spread;
-
-/* The middle of a sorted list, or the mean of the two. */
-static spread spread_of(int64_t count, double *values)
-{
-    qsort(values, (size_t)count, sizeof *values, compare_numbers);
-    if (count == 0)
-        return (spread){0, NAN, NAN, NAN};
-    return (spread){count, values[0], (values[(count - 1) / 2] + values[count / 2]) / 2,
-                    values[count - 1]};
-}
 
 static const char *const keys[] = {"input", "n", "m"};
 enum { KEYS = sizeof keys / sizeof *keys };
@@ -455,7 +440,11 @@ static spread collect(const table *raw, int64_t like, const char *name, const ch
     for (int64_t row = 0; row < table_rows(raw); row++)
         if (belongs(raw, row, like, name) && !table_is_missing(raw, row, col))
             values[count++] = table_get_real(raw, row, col);
-    spread s = spread_of(count, values);
+    spread s = {0, NAN, NAN, NAN};
+    if (count > 0) {
+        double middle = median(count, values); /* which sorts them */
+        s = (spread){count, values[0], middle, values[count - 1]};
+    }
     free(values);
     return s;
 }

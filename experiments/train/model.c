@@ -264,14 +264,6 @@ void model_free(model *m)
     *m = (model){0};
 }
 
-const model_parameter *model_find(const model *m, const char *name)
-{
-    for (int64_t i = 0; i < m->parameter_count; i++)
-        if (strcmp(m->parameters[i].name, name) == 0)
-            return &m->parameters[i];
-    return NULL;
-}
-
 void model_initialise(const model *m, uint64_t seed, double *values)
 {
     static const double cut = 2;

@@ -90,9 +90,6 @@ void model_free(model *m);
  */
 void model_initialise(const model *m, uint64_t seed, double *values);
 
-/* The parameter of that name; null: there is none. */
-const model_parameter *model_find(const model *m, const char *name);
-
 /* The description of a block's attention. data: the flat array, in the dtype, which the
  * description's tensors point into. */
 atn_attention_desc model_attention(const model *m, int64_t block, atn_dtype dtype, void *data);

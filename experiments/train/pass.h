@@ -16,7 +16,7 @@ typedef struct pass pass; /* of its type */
 #define pass_part       R(pass_part)
 #define pass_not_finite R(pass_not_finite)
 
-/* For so many images at a time. data: the flat array of the model's parameters, read at
+/* For `images` images at a time. data: the flat array of the model's parameters, read at
  * every call. context: of one thread, the CPU's. All of them must outlive the pass. Returns an exit
  * code; on failure one line on stderr. */
 int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made);

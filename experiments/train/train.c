@@ -55,7 +55,7 @@ static void put_epoch(table *to, const row *r)
     EPOCH_ROW(LIST_PUT)
 }
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 static const char *const first_look[] = {"softmax", "soft/code", "sima", "xnorm", NULL};
 

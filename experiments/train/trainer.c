@@ -16,8 +16,8 @@
 #include "train/layers.h"
 #include "train/pass.h"
 
-/* So many images at a time: few enough for a core's cache to hold some of their activations. The
- * order of sums follows from it. */
+/* Images of a slice: few enough for a core's cache to hold some of their activations. The order of
+ * sums follows from it. */
 enum { SLICE = 4, CHUNK = 4096 };
 
 typedef struct {
@@ -43,7 +43,7 @@ struct trainer {
     int64_t epoch;         /* that order and crops are of; -1: none */
     int64_t *order;        /* of the images in this epoch */
     unsigned char *crops;  /* of each, see fashion_image */
-    training_epoch *curve; /* of each epoch; of the one at work sums over its steps, not means */
+    training_epoch *curve; /* of each epoch; for the current one, sums over its steps, not means */
     double began;          /* seconds; -1: not in this process */
 };
 
@@ -192,7 +192,7 @@ static void begin_epoch(trainer *t, int64_t epoch)
         return;
     t->epoch = epoch;
     random_stream *stream = random_create(t->plan.seed, "epoch", (uint64_t)epoch);
-    for (int64_t i = 0; i < t->images; i++) { /* Fisher and Yates, from the inside out */
+    for (int64_t i = 0; i < t->images; i++) { /* the inside-out shuffle of Fisher and Yates */
         int64_t j = random_below(stream, i + 1);
         t->order[i] = t->order[j];
         t->order[j] = i;

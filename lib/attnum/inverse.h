@@ -255,7 +255,7 @@ typedef struct {
  * infinity; X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
  * ATN_ERR_DTYPE, ATN_ERR_ALIAS, ATN_ERR_VALUE (a constant out of range, A not symmetric or not
  * of the storage's numbers), ATN_ERR_MEMORY; but ATN_ERR_LIBRARY, LAPACK's failure on one matrix,
- * and ATN_ERR_MEMORY for the second mark of atn_timer_inside may leave any X.
+ * and ATN_ERR_MEMORY for the second mark of atn_timer_inverses may leave any X.
  *
  * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
  * A^2; 3 per step taken and 2 with stopping best), the products above + 2 (polynomial; 1 more after

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What it takes to measure time on a device: a timer that the device itself reads, and pieces of
- * work whose cost is known, copying, arithmetic, exponentials and products, which show what it
- * could do at most. */
+/* Time on a device: a timer that the device itself reads, and work of known cost (copies,
+ * arithmetic, exponentials, products), which shows what the device could do at most. */
 #ifndef ATTNUM_TIMING_H
 #define ATTNUM_TIMING_H
 
@@ -34,10 +33,10 @@ atn_status atn_timer_stop(atn_timer *timer);
 atn_status atn_timer_elapsed(atn_timer *timer, double *seconds);
 
 /* From now on atn_inverse, atn_inverse_apply and atn_inverse_backward set the timer's marks
- * themselves, around their arithmetic alone: without the memory they take, their look at A and the
- * copies of infos. timer null: no longer. The timer must be of this context and be freed after
+ * themselves, around their arithmetic alone: allocation, the checks of A and the copies of
+ * infos are not timed. timer null: no longer. The timer must be of this context and be freed after
  * that. */
-atn_status atn_timer_inside(atn_context *context, atn_timer *timer);
+atn_status atn_timer_inverses(atn_context *context, atn_timer *timer);
 
 /* Copies `bytes` of the context's device's memory to other such memory, not overlapping. Enqueued,
  * not waited for. */

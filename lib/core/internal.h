@@ -26,7 +26,7 @@ struct atn_context {
     atn_isa isa; /* never ATN_ISA_AUTO */
     atn_allocator allocator;
     char error[256];
-    void **inside[2]; /* the timing events around the arithmetic of inverses; null: none
+    void **inverse_marks[2]; /* the timing events around the arithmetic of inverses; null: none
                          (core/timing.h) */
 };
 

@@ -65,31 +65,31 @@ atn_status atn_timer_elapsed(atn_timer *timer, double *seconds)
                                             seconds);
 }
 
-atn_status atn_timer_inside(atn_context *context, atn_timer *timer)
+atn_status atn_timer_inverses(atn_context *context, atn_timer *timer)
 {
     if (!context)
         return ATN_ERR_NULL;
     if (timer && timer->context != context)
         return core_fail(context, ATN_ERR_VALUE, "the timer is another context's");
     for (int i = 0; i < MARKS; i++)
-        context->inside[i] = timer ? &timer->marks[i] : NULL;
+        context->inverse_marks[i] = timer ? &timer->marks[i] : NULL;
     return ATN_OK;
 }
 
-static atn_status mark_inside(atn_context *context, int which)
+static atn_status mark_inverses(atn_context *context, int which)
 {
-    void **mark = context->inside[which];
+    void **mark = context->inverse_marks[which];
     return mark ? context->backend->mark(context, mark) : ATN_OK;
 }
 
-atn_status core_inside_start(atn_context *context)
+atn_status core_inverses_start(atn_context *context)
 {
-    return mark_inside(context, START);
+    return mark_inverses(context, START);
 }
 
-atn_status core_inside_stop(atn_context *context)
+atn_status core_inverses_stop(atn_context *context)
 {
-    return mark_inside(context, STOP);
+    return mark_inverses(context, STOP);
 }
 
 atn_status atn_copy(atn_context *context, void *to, const void *from, size_t bytes)

@@ -2,9 +2,9 @@
 /* Products of matrices, small ones first: C = A B + C or C = A B, a tile of C in registers at a
  * time (after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, its
  * inner kernel). B is read in place where its rows are whole vectors, and packed where they are
- * not; A is not packed: a tile reads single elements of it (but a few columns of C beyond whole
- * vectors may be rows of C^T = B^T A^T). Every entry of C is a sum over the shared
- * index in order, DEPTH terms at a time, whatever the instruction set and wherever it lies. */
+ * not; A is never packed: a tile reads single elements of it. A few columns of C beyond whole
+ * vectors may be computed as rows of C^T = B^T A^T. Every entry of C is a sum over the shared index
+ * in order, DEPTH terms at a time, whatever the instruction set and the entry's place in C. */
 #include <string.h>
 
 #include "cpu/simd_set.h"
@@ -16,9 +16,9 @@ enum { VECTORS = 2 };
 #endif
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
-/* From so many rows on, packing costs less than the misses of rows of B that lie far apart. */
+/* From ROWS_PACKED rows of C on, packing B costs less than the cache misses of rows FAR apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
-/* Up to so many columns beyond whole vectors cost less as rows, if C has so many. */
+/* Up to FLIPPED columns beyond whole vectors cost less as rows, from FLIPPED_FROM columns on. */
 enum { FLIPPED = LANES < 8 ? 1 : LANES / 4, FLIPPED_FROM = 2 * LANES };
 
 /* A block of the shared index and of C's columns. */
@@ -34,7 +34,7 @@ typedef struct {
     real *c;
 } panel;
 
-/* What does not fill its vectors. */
+/* Stores the sums of a tile whose last vector is not full. */
 static void store_edge(const panel *p, int64_t row, int rows, int width, const real *sums)
 {
     for (int i = 0; i < rows; i++) {
@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         for (int v = 0; v < vectors; v++)
             sums[i][v] = (lanes){0};
     int64_t k = 0, depth = p->depth;
-    do { /* depth > 0: so the sums are nowhere but in registers */
+    do { /* depth > 0, which lets the compiler keep the sums in registers */
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4

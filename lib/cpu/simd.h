@@ -67,7 +67,7 @@ typedef struct {
     int (*multiply_adds)(int64_t steps, real *sum);
     /* The smallest eigenvalue of a symmetric tridiagonal matrix of count <= SIMD_TRIDIAGONAL rows,
      * within roundoff of its norm; NaN where an element is not finite, and for count 0. */
-    double (*smallest_eigenvalue)(int count, const double *diagonal, const double *beside);
+    double (*smallest_eigenvalue)(int count, const double *diagonal, const double *off_diagonal);
     /* Sums over `inner` in order, up to 256 terms at a time. */
     void (*product)(const product_terms *terms);
     /* y_i = (y_i - l_i0 y_0 - l_i1 y_1 - ...) / l_ii, in this order. */

@@ -57,6 +57,6 @@ void R(multiply)(const product_terms *p);
 void R(solve)(const triangle_terms *t);
 void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
                          int64_t width);
-double R(smallest_eigenvalue)(int count, const double *diagonal, const double *beside);
+double R(smallest_eigenvalue)(int count, const double *diagonal, const double *off_diagonal);
 
 #endif

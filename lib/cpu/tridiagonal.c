@@ -15,17 +15,17 @@ typedef int64_t truths __attribute__((vector_size(BYTES)));
 typedef struct {
     int count;
     double diagonal[SIMD_TRIDIAGONAL];
-    double squares[SIMD_TRIDIAGONAL]; /* of what is beside it, first 0 */
+    double squares[SIMD_TRIDIAGONAL]; /* of the off-diagonal entry before it, first 0 */
     double low, high; /* of the eigenvalue: Gershgorin's bound, the least of the diagonal */
 } scaled_matrix;
 
 static scaled_matrix scale_matrix(double unit, int count, const double *diagonal,
-                                  const double *beside)
+                                  const double *off_diagonal)
 {
     scaled_matrix t = {.count = count, .low = INFINITY, .high = INFINITY};
     double before = 0;
     for (int i = 0; i < count; i++) {
-        double next = i < count - 1 ? unit * beside[i] : 0;
+        double next = i < count - 1 ? unit * off_diagonal[i] : 0;
         t.diagonal[i] = unit * diagonal[i];
         t.squares[i] = before * before;
         t.low = fmin(t.low, t.diagonal[i] - fabs(before) - fabs(next));
@@ -79,13 +79,13 @@ static double multisect(const scaled_matrix *t)
     return low + (high - low) / 2;
 }
 
-double R(smallest_eigenvalue)(int count, const double *diagonal, const double *beside)
+double R(smallest_eigenvalue)(int count, const double *diagonal, const double *off_diagonal)
 {
     enum { LEAST_EXPONENT = -1023 }; /* 2^1023 is a number */
     double largest = 0, zero = 0;
     int exponent;
     for (int i = 0; i < count; i++) {
-        double next = i < count - 1 ? beside[i] : 0;
+        double next = i < count - 1 ? off_diagonal[i] : 0;
         largest = fmax(largest, fmax(fabs(diagonal[i]), fabs(next)));
         zero += (diagonal[i] - diagonal[i]) + (next - next);
     }
@@ -93,6 +93,6 @@ double R(smallest_eigenvalue)(int count, const double *diagonal, const double *b
         return NAN;
     frexp(largest, &exponent);
     exponent = exponent < LEAST_EXPONENT ? LEAST_EXPONENT : exponent;
-    scaled_matrix t = scale_matrix(ldexp(1, -exponent), count, diagonal, beside);
+    scaled_matrix t = scale_matrix(ldexp(1, -exponent), count, diagonal, off_diagonal);
     return ldexp(multisect(&t), exponent);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All inverses of a call: one block each, working in shared memory where that suffices; or the
  * starts of those that are batched (batched.cuh). */
-#include "inverse/cuda_direct.cuh"
-#include "inverse/cuda_newton.cuh"
-#include "inverse/cuda_polynomial.cuh"
+#include "inverse/direct/cuda.cuh"
+#include "inverse/newton/cuda.cuh"
+#include "inverse/polynomial/cuda.cuh"
 
 /* ---- One matrix ---- */
 

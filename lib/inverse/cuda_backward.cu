@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The derivative by A from that by X, its inverse, in every way of ATN_GRADIENT_LIST: one block for
- * each matrix; inverse/cpu_backward.c and inverse/cpu_newton_backward.c have the formulas. */
-#include "inverse/cuda_newton.cuh"
+ * each matrix; inverse/cpu_backward.c and inverse/newton/cpu_backward.c have the formulas. */
+#include "inverse/newton/cuda.cuh"
 
 typedef struct {
     cuda_inverse inverse;

@@ -22,8 +22,8 @@
 #ifndef INVERSE_CUDA_BATCHED_CUH
 #define INVERSE_CUDA_BATCHED_CUH
 
-#include "inverse/cuda_newton.cuh"
-#include "inverse/cuda_polynomial.cuh"
+#include "inverse/newton/cuda.cuh"
+#include "inverse/polynomial/cuda.cuh"
 
 /* A matrix's places in its work. Newton-Raphson ends with BEST; polynomial iterations have a vector
  * too. */

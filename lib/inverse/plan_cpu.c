@@ -96,9 +96,9 @@ atn_status cpu_inverse(atn_context *context, const atn_inverse_desc *desc, const
         return status;
     cpu_inverse_layout(&arena, cpu, desc, a->dtype, a->rows, count, context->threads, traces,
                        &memory);
-    if ((status = core_inside_start(context)) == ATN_OK)
+    if ((status = core_inverses_start(context)) == ATN_OK)
         status = cpu->inverse_batch(context, desc, a, x, false, &memory, traces);
-    if (status >= 0 && core_inside_stop(context) != ATN_OK)
+    if (status >= 0 && core_inverses_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos && status != ATN_ERR_MEMORY) /* a timer's mark: there may be none */
         memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
@@ -137,9 +137,9 @@ atn_status cpu_inverse_backward(atn_context *context, const atn_inverse_desc *de
     if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
         return status;
     layout_backward(&arena, cpu, desc, gradient, a, context->threads, &memory);
-    if ((status = core_inside_start(context)) == ATN_OK)
+    if ((status = core_inverses_start(context)) == ATN_OK)
         status = cpu->inverse_backward_batch(context, desc, gradient, a, dx, da, &memory);
-    if (status >= 0 && core_inside_stop(context) != ATN_OK)
+    if (status >= 0 && core_inverses_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos && status != ATN_ERR_MEMORY)
         memcpy(infos, memory.inverse.infos, (size_t)count * sizeof *infos);
@@ -183,9 +183,9 @@ atn_status cpu_inverse_apply(atn_context *context, const atn_inverse_desc *desc,
         return status;
     layout_apply(&arena, cpu, desc, a, w, context->threads, &memory, &squares, &work);
     atn_tensor matrices = atn_tensor_dense(squares, a->dtype, a->batch, a->heads, a->rows, a->rows);
-    if ((status = core_inside_start(context)) == ATN_OK)
+    if ((status = core_inverses_start(context)) == ATN_OK)
         status = cpu->inverse_apply(context, desc, a, &matrices, &memory, w, y, work);
-    if (status >= 0 && core_inside_stop(context) != ATN_OK)
+    if (status >= 0 && core_inverses_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos && status != ATN_ERR_MEMORY)
         memcpy(infos, memory.infos, (size_t)(a->batch * a->heads) * sizeof *infos);

@@ -265,11 +265,11 @@ atn_status cuda_inverse_forward(atn_context *context, const atn_inverse_desc *de
                                                        : 1;
     atn_status status = open_call(context, desc, NULL, a, entries, &call);
     if (status == ATN_OK)
-        status = core_inside_start(context);
+        status = core_inverses_start(context);
     if (status == ATN_OK)
         status = cuda_inverse_get(a->dtype)->batch(context, &call.inverse, call.a, call.x);
     if (status == ATN_OK)
-        status = core_inside_stop(context);
+        status = core_inverses_stop(context);
     if (status == ATN_OK)
         status = cuda_matrices_get(a->dtype)->scatter(context, call.x, x);
     if (status == ATN_OK && traces)
@@ -290,14 +290,14 @@ atn_status cuda_inverse_backward(atn_context *context, const atn_inverse_desc *d
     if (status == ATN_OK)
         status = matrices->gather(context, dx, call.grad_x);
     if (status == ATN_OK)
-        status = core_inside_start(context);
+        status = core_inverses_start(context);
     if (status == ATN_OK)
         status = cuda_inverse_get(a->dtype)->batch(context, &call.inverse, call.a, call.x);
     if (status == ATN_OK)
         status = cuda_adjoint_get(a->dtype)->backward(context, &call.adjoint, call.a, call.x,
                                                       call.grad_x, call.grad_a);
     if (status == ATN_OK)
-        status = core_inside_stop(context);
+        status = core_inverses_stop(context);
     if (status == ATN_OK)
         status = matrices->scatter(context, call.grad_a, da);
     if (status == ATN_OK)

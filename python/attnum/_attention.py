@@ -107,7 +107,7 @@ class Plan(Context):
         plan = attnum.Plan("soft", tokens=784, dim=32, heads=8, inverse="nr-paper",
                            sampling={"kind": "pool", "height": 28, "width": 28, "stride": 4})
         y = plan(q, v=v)                    # Y = K(Q,L) A+ K(L,Q) V (SOFT, IJCV Eq. 4-9)
-        plan(q, v=v, out=y)                 # into memory that is there
+        plan(q, v=v, out=y)                 # into existing memory
         plan.status, plan.outcome()         # how it went
         plan.backward(dy, q, v=v)           # {"q": ..., "v": ...}
 

@@ -160,7 +160,7 @@ def check(output: Any = None, *, op: str, q: Any, k: Any = None, v: Any, dtype: 
     gradients   {"q": dQ, "k": dK, "v": dV, "gamma": ...}, of the scalar with the derivative dout by Y
     layout      "bhnd", "bnhd", ... (`attnum list layouts`)
     key_mask, query_mask
-                b x n_k and b x n: which tokens are there
+                b x n_k and b x n: which tokens are valid
     landmarks   soft, softpp: L itself instead of a sampling
     reference   "auto": exact where that takes seconds, "exact", "f64"
     options     of the operator, as for attention: sampling, inverse, epsilon, ... (`attnum check --operator OP --help`)

@@ -34,7 +34,7 @@ def _column(texts, datatype):
 
 def read(path: str | os.PathLike[str], frame: bool = False) -> Any:
     """The columns of a CSV file that `attnum run`, `bench` or `regress` has written, by name, with the types of the
-    metadata beside it (PATH-metadata.json).
+    metadata next to it (PATH-metadata.json).
 
         table = attnum.read("results/convergence/curves.csv")
         table["step"], table["residual"], table.metadata["dc:title"]

@@ -437,7 +437,7 @@ Test(bench, timer)
     cr_expect_eq(atn_timer_stop(timer), ATN_OK);
     cr_expect_eq(atn_timer_elapsed(timer, &seconds), ATN_OK);
     cr_expect(seconds >= 0 && seconds < 60);
-    cr_expect_eq(atn_timer_inside(other, timer), ATN_ERR_VALUE);
+    cr_expect_eq(atn_timer_inverses(other, timer), ATN_ERR_VALUE);
     cr_expect_eq(atn_timer_elapsed(NULL, &seconds), ATN_ERR_NULL);
     cr_expect_eq(atn_timer_create(NULL, &timer), ATN_ERR_NULL);
     cr_expect_eq(atn_copy(context, to, from, sizeof from), ATN_OK);

@@ -59,6 +59,16 @@ static double *give_output(subject *s)
     return give(s, RESULT_OUTPUT);
 }
 
+/* The verdict on one result. To be freed in any case. */
+static int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
+{
+    result_group g = group_of_one(kind, v);
+    int code = find_wanted(context, s, &g);
+    if (code == EXIT_PASS)
+        judge_heads(s, kind, v);
+    return code;
+}
+
 static ref_verdict verdict_on(const subject *s, result_kind kind)
 {
     result_verdict v;

@@ -3,6 +3,7 @@
  * and the report escapes its texts. The groups' judges have their own tests. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,35 @@ Test(claims, every_row_of_the_ledger_is_whole)
         for (int j = 0; c->evidence[j]; j++)
             cr_expect(evidence_find(c->evidence[j]), "%s: no evidence %s", c->id, c->evidence[j]);
     }
+}
+
+/* Of a row of CLAIM_GROUP_LIST: its statements are those it says, and in the file it says. */
+static void check_group(const claim *group, const char *file, const char *first, const char *last)
+{
+    char *path = must_format("%s/%s", CLAIMS_FOLDER, file);
+    FILE *source = fopen(path, "r");
+    cr_assert(source, "%s", path);
+    char *line = NULL;
+    size_t size = 0;
+    const claim *c = group;
+    cr_expect_str_eq(c->id, first, "%s: %s", file, c->id);
+    while (c->id && getline(&line, &size, source) >= 0) {
+        const char *id = strstr(line, ".id = \"");
+        if (id && strncmp(id + strlen(".id = \""), c->id, strlen(c->id)) == 0)
+            c++;
+    }
+    cr_expect_null(c->id, "%s is not in %s", c->id, file);
+    cr_expect(c > group && strcmp(c[-1].id, last) == 0, "%s: not %s", file, last);
+    free(line);
+    fclose(source);
+    free(path);
+}
+
+Test(claims, statements_are_in_the_files_of_the_list)
+{
+#define CHECK_GROUP(table, file, first, last) check_group(table, file, #first, #last);
+    CLAIM_GROUP_LIST(CHECK_GROUP)
+#undef CHECK_GROUP
 }
 
 /* A corrected statement is a theorem with its proof, or begins with "Observed:". */

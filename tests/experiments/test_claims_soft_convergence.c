@@ -12,7 +12,7 @@
     "input=a m=3 sample=0 seed=1 u=0.0625 best_iteration=4 floor=0.001 precision=" precision       \
     " " cells
 
-/* That it grows for the judge's own matrix is computed: a fault in lib/inverse/cpu_newton.c must
+/* That it grows for the judge's own matrix is computed: a fault in lib/inverse/newton/cpu.c must
  * turn it.
  */
 Test(claims_soft_convergence, rounding_ends_the_decrease)

@@ -6,7 +6,7 @@
 
 #include "ledger.h"
 
-/* What it rests on is computed by the judge: a fault in lib/inverse/cpu_newton.c must turn it. */
+/* What it rests on is computed by the judge: a fault in lib/inverse/newton/cpu.c must turn it. */
 Test(claims_soft_start, the_limit_of_the_start)
 {
     claim_run run;

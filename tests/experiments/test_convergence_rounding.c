@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <matrices.h>
 #include <newton.h>
 #include <ruler.h>
 
 #include "common/report.h"
 #include "convergence/bottleneck.h"
 #include "convergence/rounding.h"
+#include "latms.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -81,7 +81,7 @@ static void check_matrix(const bottleneck *b, const char *name, tally *t)
         check_method(b, methods[i], name, t);
 }
 
-/* Prescribed spectra: n, mode and condition number of ref_latms_symmetric. */
+/* Prescribed spectra: n, mode and condition number of latms_symmetric. */
 static void check_spectra(atn_dtype dtype, double most_condition, tally *t)
 {
     static const int sizes[] = {1, 2, 7, 49};
@@ -92,7 +92,7 @@ static void check_spectra(atn_dtype dtype, double most_condition, tally *t)
                 snprintf(name, sizeof name, "n=%d mode=%d condition=%g", sizes[i], mode, condition);
                 bottleneck b = bottleneck_create(dtype, sizes[i]);
                 double *a = must_allocate((size_t)sizes[i], (size_t)sizes[i] * sizeof *a);
-                cr_assert_eq(ref_latms_symmetric(sizes[i], mode, condition, 1, a, b.lambda), ATN_OK,
+                cr_assert_eq(latms_symmetric(sizes[i], mode, condition, 1, a, b.lambda), ATN_OK,
                              "%s", name);
                 cr_assert_eq(bottleneck_from_matrix(&b, a), EXIT_PASS);
                 check_matrix(&b, name, t);

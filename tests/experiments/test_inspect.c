@@ -17,6 +17,7 @@
 #include "inspect/advice.h"
 #include "inspect/inspect.h"
 #include "inspect/measure.h"
+#include "latms.h"
 #include "runs.h"
 #include "scratch.h"
 
@@ -79,7 +80,7 @@ Test(inspect, ranks_by_precision)
 {
     enum { M = 20 };
     double a[M * M], lambda[M], want[2] = {0, 0};
-    cr_assert_eq(ref_latms_symmetric(M, 3, 1e9, 5, a, lambda), ATN_OK);
+    cr_assert_eq(latms_symmetric(M, 3, 1e9, 5, a, lambda), ATN_OK);
     for (int j = 0; j < M; j++) {
         want[0] += lambda[j] > M * 0x1p-24;
         want[1] += lambda[j] > M * 0x1p-8;
@@ -164,7 +165,7 @@ Test(inspect, predictions_are_the_steps_and_so_are_the_counts)
     atn_context *context = make_context();
     for (int c = 0; c < 3; c++) {
         double a[M * M], lambda[M];
-        cr_assert_eq(ref_latms_symmetric(M, 3, conditions[c], 7 + c, a, lambda), ATN_OK);
+        cr_assert_eq(latms_symmetric(M, 3, conditions[c], 7 + c, a, lambda), ATN_OK);
         inspection *i = inspection_create(M);
         cr_assert_eq(measure_inverses(M, a, context, i), EXIT_PASS);
         for (int k = 0; k < ITERATIONS; k++) {
@@ -208,7 +209,7 @@ Test(inspect, precisions)
         cr_expect(i->precisions[p].best == 0 && i->precisions[p].fixed == 0 &&
                       i->precisions[p].rank == M && advice_is_safe(&i->precisions[p]),
                   "%s", precision_name(precisions[p]));
-    cr_assert_eq(ref_latms_symmetric(M, 3, 1e6, 3, a, lambda), ATN_OK);
+    cr_assert_eq(latms_symmetric(M, 3, 1e6, 3, a, lambda), ATN_OK);
     cr_assert_eq(measure_precisions(M, a, PAPER_STEPS, context, i), EXIT_PASS);
     for (int p = 1; p < PRECISIONS; p++) { /* floors are about 0.14 sqrt(u), the wider the lower */
         double u = precision_roundoff(precisions[p]);
@@ -774,7 +775,7 @@ Test(inspect, steps_that_are_asked_for)
     enum { M = 8 };
     double a[M * M], lambda[M];
     atn_context *context = make_context();
-    cr_assert_eq(ref_latms_symmetric(M, 3, 1e3, 3, a, lambda), ATN_OK);
+    cr_assert_eq(latms_symmetric(M, 3, 1e3, 3, a, lambda), ATN_OK);
     inspection *i = inspection_create(M);
     cr_assert_eq(measure_precisions(M, a, 20, context, i), EXIT_PASS);
     cr_expect(i->precisions[F32].asked == i->precisions[F32].fixed);

@@ -242,7 +242,7 @@ static void add_sample(table *raw, const char *dtype, const char *input, double 
     snprintf(line, sizeof line,
              "sima,code,%s,64,,32,%s,%s,%s,%s,2,0.25,3.814697265625e-06,ATN_OK,,0,%" PRId64, dtype,
              input, number, digits, verdict, seed);
-    cr_assert(table_read_row(raw, line), "%s", line);
+    cr_assert(table_read_rows(raw, line), "%s", line);
 }
 
 Test(regress, the_row_of_three_samples)

@@ -115,10 +115,10 @@ Test(table, reads_back_what_it_wrote)
         FILE *file = open_memstream(&line, &size);
         table_write_row(t, row, file);
         fclose(file);
-        cr_expect(table_read_row(by_row, line), "row %ld: %s", (long)row, line);
+        cr_expect(table_read_rows(by_row, line), "row %ld: %s", (long)row, line);
         line[size - 1] = '\0'; /* without its LF, too */
         table *one = table_create(columns, 4);
-        cr_expect(table_read_row(one, line), "row %ld: %s", (long)row, line);
+        cr_expect(table_read_rows(one, line), "row %ld: %s", (long)row, line);
         table_free(one);
         free(line);
     }
@@ -189,14 +189,12 @@ Test(table, writes_these_bytes)
 Test(table, refuses_what_it_does_not_write)
 {
     static const char *const lines[] = {
-        "",
         "\n",
         "a",
         "a,1,1",
         "a,1,1,true,",
         "a,1,1,true,5",
         "a,1,1,true\n\n",
-        "a,1,1,true\nb,1,1,true",
         ",,,,",
         "a,x,1,true",
         "a, 1,1,true",
@@ -240,15 +238,15 @@ Test(table, refuses_what_it_does_not_write)
         "a,1,1,\"",
     };
     table *t = table_create(columns, 4);
-    cr_assert(table_read_row(t, "before,7,2.5,true\n"));
+    cr_assert(table_read_rows(t, "before,7,2.5,true\n"));
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        cr_expect_not(table_read_row(t, lines[i]), "line %zu was read: %s", i, lines[i]);
+        cr_expect_not(table_read_rows(t, lines[i]), "line %zu was read: %s", i, lines[i]);
         cr_expect_eq(table_rows(t), 1, "line %zu left a row: %s", i, lines[i]);
     }
     cr_expect_not(table_read_rows(t, "a,1,1,true\nb,1,1,true\nc,1,x,true\n"));
     cr_expect_eq(table_rows(t), 1, "two good rows before a bad one were kept");
     cr_expect(table_read_rows(t, ""));
-    cr_assert(table_read_row(t, "after,7,2.5,true\n"));
+    cr_assert(table_read_rows(t, "after,7,2.5,true\n"));
     cr_expect_str_eq(table_get_text(t, 1, 0), "after");
     table_free(t);
 }

@@ -9,8 +9,8 @@
 
 #include "data.h"
 #include "fixture.h"
+#include "latms.h"
 #include "linear_algebra.h"
-#include "matrices.h"
 #include "pairs.h"
 #include "ruler.h"
 
@@ -30,7 +30,7 @@ static device_batch batch_make(atn_dtype dtype, int64_t m, double kappa)
     device_batch b = {.m = m, .values = data_allocate(COUNT * m * m), .want = data_allocate(m * m)};
     b.a = guarded_make(dtype, GUARDED_HEADS, 1, COUNT, m, m);
     b.x = guarded_make(dtype, GUARDED_HEADS, 1, COUNT, m, m);
-    cr_assert_eq(ref_latms_symmetric(m, 3, kappa, 5, b.values, lambda), ATN_OK);
+    cr_assert_eq(latms_symmetric(m, 3, kappa, 5, b.values, lambda), ATN_OK);
     data_round(dtype, m * m, b.values);
     for (int i = 1; i < COUNT; i++)
         memcpy(b.values + i * m * m, b.values, (size_t)(m * m) * sizeof *b.values);
@@ -216,9 +216,9 @@ static mixed mixed_make(atn_dtype dtype, int64_t m, double *values)
     int64_t size = m * m;
     mixed b;
     memset(values, 0, (size_t)(MIXED * size) * sizeof *values);
-    ref_latms_symmetric(m, 3, 5, 5, values + GOOD * size, lambda);
-    ref_latms_symmetric(m, 3, 1e4, 6, values + ILL * size, lambda);
-    ref_latms_symmetric(m, 3, 5, 7, values + INDEFINITE * size, lambda);
+    latms_symmetric(m, 3, 5, 5, values + GOOD * size, lambda);
+    latms_symmetric(m, 3, 1e4, 6, values + ILL * size, lambda);
+    latms_symmetric(m, 3, 5, 7, values + INDEFINITE * size, lambda);
     for (int64_t i = 0; i < m; i++) {
         values[INDEFINITE * size + i * (m + 1)] -= 0.6;
         values[LAST_ROW * size + i * (m + 1)] = i < m - 1 ? 0.9 : 0.05; /* what is still moving */

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cusolver.h"
 #include "data.h"
-#include "device.h"
 #include "linear_algebra.h"
 
 static const double healthy = 10; /* in units of n u, as for two LAPACK routes */

@@ -13,7 +13,7 @@
 #include "attention_run.h"
 #include "data.h"
 #include "fixture.h"
-#include "matrices.h"
+#include "latms.h"
 
 Test(context, options)
 {
@@ -265,8 +265,8 @@ Test(context, every_allocation_may_fail)
     double lambda[M];
     data_normal(1, 2 * M * D, in.tokens);
     data_normal(2, D * D, in.weights);
-    cr_assert_eq(ref_latms_symmetric(M, 3, 10, 1, in.a, lambda), ATN_OK);
-    cr_assert_eq(ref_latms_symmetric(M, 3, 20, 2, in.a + M * M, lambda), ATN_OK);
+    cr_assert_eq(latms_symmetric(M, 3, 10, 1, in.a, lambda), ATN_OK);
+    cr_assert_eq(latms_symmetric(M, 3, 20, 2, in.a + M * M, lambda), ATN_OK);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         allocator_counts counts = {0};
         atn_context *context = fixture_context(2, &counts);

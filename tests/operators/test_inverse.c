@@ -10,6 +10,7 @@
 
 #include "data.h"
 #include "fixture.h"
+#include "latms.h"
 #include "linear_algebra.h"
 #include "matrices.h"
 #include "newton.h"
@@ -275,7 +276,7 @@ Test(inverse, prescribed_spectra)
         batch b = batch_make((atn_dtype)v[1], v[4] ? GUARDED_HEADS : GUARDED_DENSE, 1, m);
         int mode = m < 3 ? 2 : 3 + v[3] % 2;
         char what[64];
-        cr_assert_eq(ref_latms_symmetric(m, mode, kappa, 7 + v[2], b.values, lambda), ATN_OK);
+        cr_assert_eq(latms_symmetric(m, mode, kappa, 7 + v[2], b.values, lambda), ATN_OK);
         snprintf(what, sizeof what, "kappa=%g", kappa);
         check_method(context, &b, v[0], what,
                      m == 1 ? 1 : fewest_judged((atn_dtype)v[1], kappa, m));
@@ -648,7 +649,7 @@ Test(inverse, info_fields)
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     double lambda[M], previous[M * M], x[M * M], best = INFINITY, update = 0;
     int best_iteration = 0;
-    ref_latms_symmetric(M, 3, 50, 4, b.values, lambda);
+    latms_symmetric(M, 3, 50, 4, b.values, lambda);
     for (int k = 0; k <= T; k++) {
         desc.iterations = k;
         batch_run(context, &b, &desc);
@@ -695,7 +696,7 @@ Test(inverse, tolerance)
     batch b = batch_make(ATN_F64, GUARDED_DENSE, 1, M);
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     double lambda[M];
-    ref_latms_symmetric(M, 3, 100, 4, b.values, lambda);
+    latms_symmetric(M, 3, 100, 4, b.values, lambda);
     desc.iterations = 10;
     batch_run(context, &b, &desc);
     double residual = b.infos[0].residual;

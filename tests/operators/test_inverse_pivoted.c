@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inverse/cpu_pivoted.h"
+#include "inverse/direct/cpu_pivoted.h"
 #include "simd_sets.h"
 
 enum { MOST = 131 };

@@ -11,6 +11,7 @@
 #include "data.h"
 #include "filters.h"
 #include "fixture.h"
+#include "latms.h"
 #include "linear_algebra.h"
 #include "matrices.h"
 #include "newton.h"
@@ -242,7 +243,7 @@ Test(inverse_polynomial, prescribed_spectra)
         char what[32];
         single s = single_make((atn_dtype)v[3], m);
         snprintf(what, sizeof what, "kappa=%g", kappa);
-        ref_latms_symmetric(m, m < 3 ? 2 : 3, kappa, 7 + v[4], s.values, lambda);
+        latms_symmetric(m, m < 3 ? 2 : 3, kappa, 7 + v[4], s.values, lambda);
         check(context, &s, v, what, m == 1 ? 1 : v[3] == ATN_F64 ? 4 : kappa > 10 ? 1 : 2);
         single_free(&s);
     }
@@ -337,7 +338,7 @@ Test(inverse_polynomial, estimated_interval)
                 if (singular)
                     ref_matrix_make(REF_ONES, m, 0, s.values, lambda);
                 else
-                    ref_latms_symmetric(m, m < 3 ? 2 : 3, 100, 5, s.values, lambda);
+                    latms_symmetric(m, m < 3 ? 2 : 3, 100, 5, s.values, lambda);
                 single_run(context, &s, &desc, NULL);
                 double low = s.info.interval_low, high = s.info.interval_high;
                 double norm = ref_norm1(m, s.values), floor = sqrt(u) * norm;
@@ -357,7 +358,7 @@ Test(inverse_polynomial, given_interval)
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 6);
     double lambda[6];
-    ref_latms_symmetric(6, 3, 50, 4, s.values, lambda);
+    latms_symmetric(6, 3, 50, 4, s.values, lambda);
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_CHEBYSHEV_3);
     desc.interval_low = 0.02;
     desc.interval_high = 1;
@@ -571,7 +572,7 @@ Test(inverse_polynomial, long_runs_stay)
             for (int start = 0; start < 2; start++) {
                 single s = single_make((atn_dtype)dtype, 20);
                 double lambda[20];
-                ref_latms_symmetric(20, 3, 30, 4, s.values, lambda);
+                latms_symmetric(20, 3, 30, 4, s.values, lambda);
                 atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
                 desc.start = (atn_start)start;
                 desc.iterations = MOST_STEPS;
@@ -596,7 +597,7 @@ Test(inverse_polynomial, statuses)
     double lambda[M];
     for (int method = FIRST; method <= LAST; method++) {
         atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
-        ref_latms_symmetric(M, 3, 100, 4, s.values, lambda);
+        latms_symmetric(M, 3, 100, 4, s.values, lambda);
         desc.iterations = 1;
         single_run(context, &s, &desc, NULL);
         cr_expect_eq(s.status, ATN_NOT_CONVERGED);
@@ -626,7 +627,7 @@ Test(inverse_polynomial, traces_and_updates)
         double lambda[M], norms[T + 1], x[M * M], before[M * M], best = INFINITY;
         int best_iteration = 0;
         atn_trace trace = {.capacity = T, .values = {[ATN_METRIC_NORM] = norms}};
-        ref_latms_symmetric(M, 3, 20, 4, s.values, lambda);
+        latms_symmetric(M, 3, 20, 4, s.values, lambda);
         atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
         desc.iterations = T;
         single_run(context, &s, &desc, &trace);
@@ -666,7 +667,7 @@ Test(inverse_polynomial, products_of_other_methods)
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 5);
     double lambda[5];
-    ref_latms_symmetric(5, 3, 4, 4, s.values, lambda);
+    latms_symmetric(5, 3, 4, 4, s.values, lambda);
     for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
         atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
         if (method >= FIRST && method <= LAST)

@@ -8,6 +8,7 @@
 
 #include "data.h"
 #include "fixture.h"
+#include "latms.h"
 #include "matrices.h"
 #include "pairs.h"
 
@@ -22,7 +23,7 @@ static const char *const kind_names[] = {"well conditioned", "ill conditioned", 
 static void make_gap(double *a)
 {
     double lambda[M];
-    ref_latms_symmetric(M, 3, 4, 5, a, lambda);
+    latms_symmetric(M, 3, 4, 5, a, lambda);
     for (int i = 0; i < M; i++)
         a[i] = a[i * M] = i == 0 ? 1e-5 : 0;
 }
@@ -32,10 +33,10 @@ static void make(kind which, double *a)
     double lambda[M];
     switch (which) {
     case WELL:
-        ref_latms_symmetric(M, 3, 20, 3, a, lambda);
+        latms_symmetric(M, 3, 20, 3, a, lambda);
         break;
     case ILL:
-        ref_latms_symmetric(M, 3, 1e14, 4, a, lambda);
+        latms_symmetric(M, 3, 1e14, 4, a, lambda);
         break;
     case GAP:
         make_gap(a);

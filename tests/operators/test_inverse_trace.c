@@ -8,8 +8,8 @@
 
 #include "data.h"
 #include "fixture.h"
+#include "latms.h"
 #include "linear_algebra.h"
-#include "matrices.h"
 
 enum { M = 14, T = 20, CAPACITY = 32 };
 
@@ -24,7 +24,7 @@ typedef struct {
 static void traced_make(traced *t, atn_dtype dtype)
 {
     double lambda[M];
-    atn_status made = ref_latms_symmetric(M, 3, 300, 5, t->a, lambda);
+    atn_status made = latms_symmetric(M, 3, 300, 5, t->a, lambda);
     cr_assert_eq(made, ATN_OK, "%s", atn_status_name(made));
     data_round(dtype, M * M, t->a);
     ref_symmetric_pinv(M, t->a, -1, t->pinv, t->projector, NULL, NULL);
@@ -249,7 +249,7 @@ Test(inverse_trace, one_trace_per_matrix)
     guarded gx = guarded_make(ATN_F64, GUARDED_HEADS, 3, 1, M, M);
     atn_trace traces[3];
     for (int i = 0; i < 3; i++) {
-        ref_latms_symmetric(M, 3, 10 * (i + 1), i + 1, a + i * M * M, lambda);
+        latms_symmetric(M, 3, 10 * (i + 1), i + 1, a + i * M * M, lambda);
         traces[i] = (atn_trace){.capacity = CAPACITY};
         traces[i].values[ATN_METRIC_NORM] = values[i];
     }

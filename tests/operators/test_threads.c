@@ -8,7 +8,7 @@
 #include "attention_run.h"
 #include "data.h"
 #include "fixture.h"
-#include "matrices.h"
+#include "latms.h"
 #include "sampling.h"
 
 static const int thread_counts[] = {1, 2, 3, 7};
@@ -156,7 +156,7 @@ Test(threads, inverse_has_the_same_bits)
     guarded a = guarded_make(ATN_F32, GUARDED_HEADS, 3, 3, M, M), x[THREAD_COUNTS];
     double *values = data_allocate(COUNT * M * M);
     for (int i = 0; i < COUNT; i++)
-        ref_latms_symmetric(M, 3, 10 * (i + 1), i + 1, values + i * M * M, lambda);
+        latms_symmetric(M, 3, 10 * (i + 1), i + 1, values + i * M * M, lambda);
     guarded_set(&a, values);
     for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
         atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);

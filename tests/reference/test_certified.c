@@ -15,6 +15,7 @@
 #include "certified.h"
 #include "data.h"
 #include "dense_soft.h"
+#include "latms.h"
 #include "linear_algebra.h"
 #include "matrices.h"
 #include "ratios.h"
@@ -308,7 +309,7 @@ Test(certified, against_exact_inertia)
     for (int i = 0; i < 144; i++)
         a[i] += i % 13 == 0 ? 4 : 0;
     check_against_rationals(12, a, "diagonal");
-    cr_assert(ref_latms_symmetric(12, 3, 1e15, 7, a, lambda) == ATN_OK);
+    cr_assert(latms_symmetric(12, 3, 1e15, 7, a, lambda) == ATN_OK);
     for (int i = 0; i < 12; i++) { /* entries so large that row sums are positive */
         double sum = 0;
         for (int j = 0; j < 12; j++)
@@ -875,167 +876,6 @@ Test(certified, newton_that_is_refused)
     cr_expect(!result.iterate_is_zero && isnan(lower[0]) && isnan(upper[1]));
     a[0] = 1, v[1] = INFINITY;
     cr_expect(ref_exact_newton_steps(2, a, paper, 1, v, &result, NULL, NULL) == ATN_NONFINITE);
-}
-
-/* ---- The adaptive start ---- */
-
-/* The sign of |I - 2 beta^n B/|A|_1^2|_1 - 1 over the rationals, as it is written. */
-static ref_start_sign rational_start(int m, const double *a, bool squared, double beta, int n)
-{
-    fmpq_mat_t matrix, b;
-    fmpq_t sum, norm, c, entry;
-    fmpq_mat_init(matrix, m, m);
-    fmpq_mat_init(b, m, m);
-    fmpq_init(sum), fmpq_init(norm), fmpq_init(c), fmpq_init(entry);
-    for (int i = 0; i < m * m; i++)
-        set_rational(fmpq_mat_entry(matrix, i / m, i % m), a[i], false);
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1) { /* matrix = I - c B */
-            fmpq_mul(entry, norm, norm);
-            fmpq_set_si(c, 2, 1);
-            fmpq_div(c, c, entry);
-            set_rational(entry, beta, false);
-            for (int i = 0; i < n; i++)
-                fmpq_mul(c, c, entry);
-            fmpq_mat_mul(b, matrix, matrix);
-            fmpq_mat_scalar_mul_fmpq(b, squared ? b : matrix, c);
-            fmpq_mat_one(matrix);
-            fmpq_mat_sub(matrix, matrix, b);
-        }
-        fmpq_zero(norm);
-        for (int j = 0; j < m; j++) {
-            fmpq_zero(sum);
-            for (int i = 0; i < m; i++) {
-                fmpq_abs(entry, fmpq_mat_entry(matrix, i, j));
-                fmpq_add(sum, sum, entry);
-            }
-            if (fmpq_cmp(sum, norm) > 0)
-                fmpq_set(norm, sum);
-        }
-    }
-    ref_start_sign sign = fmpq_cmp_si(norm, 1) > 0 ? REF_START_ABOVE : REF_START_WITHIN;
-    fmpq_clear(entry), fmpq_clear(c), fmpq_clear(norm), fmpq_clear(sum);
-    fmpq_mat_clear(b);
-    fmpq_mat_clear(matrix);
-    return sign;
-}
-
-Test(certified, starts_against_the_rationals)
-{
-    enum { CAP = 12 };
-    int seen[3] = {0}, changes = 0;
-    for (int turn = 0; turn < 160; turn++) {
-        int m = 1 + turn % 4;
-        double a[16], raw[16], betas[] = {0.5, 0.75, 0.1, 1.5};
-        data_normal((uint64_t)turn, 16, raw);
-        for (int i = 0; i < m * m; i++) {
-            int row = i / m > i % m ? i / m : i % m, col = i / m + i % m - row;
-            double size = turn % 8 < 4 ? 0.25 : 3;
-            a[i] = row == col ? 1 : ldexp(round(size * 16 * fabs(raw[row * m + col])), -6);
-            if (turn % 5 == 0)
-                a[i] *= raw[row + col] < 0 ? -1 : 1.5;
-        }
-        ref_exact_matrix exact = {.m = m, .matrix = a};
-        ref_start_sign signs[CAP + 1];
-        bool squared = turn / 4 % 2;
-        double beta = betas[turn / 16 % 4];
-        cr_assert(ref_certify_start(&exact, squared, beta, CAP, 0, signs) == ATN_OK);
-        for (int n = 0; n <= CAP; n++) {
-            ref_start_sign want = rational_start(m, a, squared, beta, n);
-            cr_expect(signs[n] == want, "turn %d n=%d: %d, want %d", turn, n, signs[n], want);
-            seen[signs[n]]++;
-            changes += n > 0 && signs[n] != signs[n - 1];
-        }
-    }
-    cr_expect(seen[REF_START_WITHIN] > 300 && seen[REF_START_ABOVE] > 300 && changes > 10,
-              "%d %d %d", seen[REF_START_WITHIN], seen[REF_START_ABOVE], changes);
-}
-
-/* S12: n = 0 if |A|_1 <= 2, otherwise no n; one unit in the last place decides, for every n. */
-Test(certified, starts_next_to_equality)
-{
-    enum { CAP = 200 };
-    static const struct {
-        double off;
-        ref_start_sign want;
-    } cases[] = {{0.5, REF_START_WITHIN},
-                 {0.5 + 0x1p-53, REF_START_ABOVE},
-                 {0.5 - 0x1p-54, REF_START_WITHIN}};
-    for (int i = 0; i < 3; i++) {
-        double v = cases[i].off, a[] = {1, 0.5, v, 0.5, 1, 0.5, v, 0.5, 1};
-        ref_exact_matrix exact = {.m = 3, .matrix = a};
-        ref_start_sign signs[CAP + 1];
-        cr_assert(ref_certify_start(&exact, false, 0.5, CAP, 0, signs) == ATN_OK);
-        for (int n = 0; n <= CAP; n++)
-            cr_expect(signs[n] == cases[i].want, "%a n=%d: %d", v, n, signs[n]);
-    }
-}
-
-/* The corners of a square: row sums (1 + a)^2; those of A^2 are (1 + a)^4 = |A|_1^2, on its
- * diagonal stands (1 + a^2)^2. Where twice that exceeds |A|_1^2, n = 0 means 2 |A|_1^2 - |A|_1^2 <=
- * |A|_1^2: equality between numbers that balls can only approach. */
-Test(certified, starts_of_kernels)
-{
-    enum { CAP = 150 };
-    static const struct {
-        double s;
-        bool squared;
-        ref_start_sign first, then;
-    } cases[] = {{0.8, false, REF_START_ABOVE, REF_START_ABOVE},      /* a = 0.449: 2.10 > 2 */
-                 {0.9, false, REF_START_WITHIN, REF_START_WITHIN},    /* a = 0.407: 1.98 < 2 */
-                 {0.9, true, REF_START_ABOVE, REF_START_ABOVE},       /* 3.92 > 2.72 */
-                 {1.6, true, REF_START_UNDECIDED, REF_START_WITHIN}}; /* a = 0.202: 2.09 < 2.17 */
-    double tokens[] = {0, 0, 0, 1, 1, 0, 1, 1};
-    for (int i = 0; i < 4; i++) {
-        ref_exact_matrix a = {.m = 4, .d = 2, .tokens = tokens, .scale = cases[i].s};
-        ref_start_sign signs[CAP + 1];
-        atn_status status = ref_certify_start(&a, cases[i].squared, 0.5, CAP, BITS, signs);
-        bool undecided = cases[i].first == REF_START_UNDECIDED;
-        cr_expect(status == (undecided ? ATN_BELOW_FLOOR : ATN_OK), "%s", atn_status_name(status));
-        for (int n = 0; n <= CAP; n++)
-            cr_expect(signs[n] == (n == 0 ? cases[i].first : cases[i].then), "%d n=%d: %d", i, n,
-                      signs[n]);
-    }
-}
-
-/* Two tokens 1e-20 apart: row sums 2 - 5e-41. */
-Test(certified, starts_that_need_precision)
-{
-    double tokens[] = {0, 1e-20};
-    ref_exact_matrix a = {.m = 2, .d = 1, .tokens = tokens};
-    ref_start_sign signs[3];
-    cr_expect(ref_certify_start(&a, false, 0.5, 2, 64, signs) == ATN_BELOW_FLOOR);
-    for (int n = 0; n < 3; n++)
-        cr_expect(signs[n] == REF_START_UNDECIDED, "%d", n);
-    cr_expect(ref_certify_start(&a, false, 0.5, 2, 512, signs) == ATN_OK);
-    for (int n = 0; n < 3; n++)
-        cr_expect(signs[n] == REF_START_WITHIN, "%d", n);
-    tokens[1] = 0; /* equality, known exactly */
-    cr_expect(ref_certify_start(&a, false, 0.5, 2, 64, signs) == ATN_OK);
-    cr_expect(signs[2] == REF_START_WITHIN);
-}
-
-Test(certified, starts_that_are_refused)
-{
-    double a[] = {1, 0.5, 0.5, 1}, bad[] = {1, 0.5, 0.25, 1}, zero[4] = {0}, poisoned[] = {NAN};
-    ref_exact_matrix good = {.m = 2, .matrix = a}, skew = {.m = 2, .matrix = bad};
-    ref_exact_matrix none = {.m = 2, .matrix = zero}, nan = {.m = 1, .matrix = poisoned};
-    ref_exact_matrix kernel = {.m = 2, .d = 2, .tokens = a};
-    ref_start_sign signs[2] = {REF_START_ABOVE, REF_START_ABOVE};
-    cr_expect(ref_certify_start(NULL, false, 0.5, 1, BITS, signs) == ATN_ERR_NULL);
-    cr_expect(ref_certify_start(&good, false, 0.5, 1, BITS, NULL) == ATN_ERR_NULL);
-    cr_expect(ref_certify_start(&skew, false, 0.5, 1, BITS, signs) == ATN_ERR_VALUE);
-    cr_expect(ref_certify_start(&good, false, 0.5, -1, BITS, signs) == ATN_ERR_VALUE);
-    cr_expect(ref_certify_start(&good, false, 0.5, 1025, BITS, signs) == ATN_ERR_VALUE);
-    cr_expect(ref_certify_start(&kernel, false, 0.5, 1, 1, signs) == ATN_ERR_VALUE);
-    cr_expect(signs[0] == REF_START_ABOVE && signs[1] == REF_START_ABOVE);
-    cr_expect(ref_certify_start(&good, false, 0, 1, BITS, signs) == ATN_ERR_VALUE);
-    cr_expect(ref_certify_start(&good, false, -INFINITY, 1, BITS, signs) == ATN_ERR_VALUE);
-    cr_expect(ref_certify_start(&none, false, 0.5, 1, BITS, signs) == ATN_ERR_VALUE);
-    cr_expect(signs[0] == REF_START_ABOVE && signs[1] == REF_START_ABOVE);
-    cr_expect(ref_certify_start(&good, false, NAN, 1, BITS, signs) == ATN_NONFINITE);
-    cr_expect(ref_certify_start(&nan, false, 0.5, 1, BITS, signs) == ATN_NONFINITE);
-    cr_expect(signs[0] == REF_START_UNDECIDED && signs[1] == REF_START_UNDECIDED);
 }
 
 Test(certified, library_is_named)

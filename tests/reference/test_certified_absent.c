@@ -11,12 +11,10 @@ Test(certified, absent)
     ref_certified_soft soft = {1, 1, 1, 1, a, a, a, 0, false};
     ref_certified_spectrum spectrum;
     ref_exact_newton newton;
-    ref_start_sign sign;
     cr_expect(!ref_certify_library());
     cr_expect(ref_certify_spectrum(&matrix, 128, &spectrum) == ATN_ERR_UNSUPPORTED);
     cr_expect(ref_certify_soft(&soft, 128, lower, upper, NULL) == ATN_ERR_UNSUPPORTED);
     cr_expect(ref_exact_newton_steps(2, a, (ref_rational_start){2, 1, true}, 1, a, &newton, lower,
                                      upper) == ATN_ERR_UNSUPPORTED);
-    cr_expect(ref_certify_start(&matrix, false, 0.5, 0, 128, &sign) == ATN_ERR_UNSUPPORTED);
     cr_expect(upper[0] == 7);
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "latms.h"
 #include "linear_algebra.h"
-#include "matrices.h"
 #include "ratios.h"
 
 static const int sizes[] = {1, 2, 3, 5, 10, 50, 64, 128};
@@ -64,7 +64,7 @@ static void check_latms(int n, int mode, double condition, double shift, double 
     char what[80];
     snprintf(what, sizeof what, "mode=%d cond=%.0e shift=%g scale=%.0e", mode, condition, shift,
              scale);
-    cr_assert(ref_latms_symmetric(n, mode, condition, 3 + n, a, want) == ATN_OK, "%s", what);
+    cr_assert(latms_symmetric(n, mode, condition, 3 + n, a, want) == ATN_OK, "%s", what);
     for (int i = 0; i < n; i++) {
         a[i * n + i] -= shift;
         want[i] = (want[i] - shift) * scale;
@@ -138,7 +138,7 @@ Test(linear_algebra_eigen, only_the_lower_triangle_is_read)
 {
     enum { N = 10 };
     double a[N * N], lambda[N], clean[N], w[N * N], pinv[N * N], clean_pinv[N * N], x[N * N];
-    cr_assert(ref_latms_symmetric(N, 3, 100, 1, a, clean) == ATN_OK);
+    cr_assert(latms_symmetric(N, 3, 100, 1, a, clean) == ATN_OK);
     cr_assert(ref_symmetric_pinv(N, a, -1, clean_pinv, NULL, NULL, NULL) == ATN_OK);
     double before[REF_EIGEN_COUNT][N];
     for (int route = 0; route < REF_EIGEN_COUNT; route++)

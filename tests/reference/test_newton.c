@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "latms.h"
 #include "linear_algebra.h"
-#include "matrices.h"
 #include "newton.h"
 #include "ratios.h"
 
@@ -286,7 +286,7 @@ Test(newton, matrix_against_the_iteration)
             int m = sizes[s];
             double a[MOST * MOST], lambda[MOST], want[MOST * MOST], x[MOST * MOST];
             double ridge = r ? 0.01 : 0, condition = 100, ratio;
-            cr_assert(ref_latms_symmetric(m, 3, condition, 11, a, lambda) == ATN_OK);
+            cr_assert(latms_symmetric(m, 3, condition, 11, a, lambda) == ATN_OK);
             double norm = ref_norm1(m, a), alpha = 1.8 / (norm * norm);
             for (int k = 0; k <= 20; k++) {
                 iterate(m, a, alpha, ridge, k, want);
@@ -338,8 +338,8 @@ Test(newton, tangents_against_divided_differences)
     double a[SIZE], e[SIZE], lambda[MOST], w[SIZE], rotated[SIZE], want[SIZE];
     static double tangents[COUNT * SIZE];
     double kappa, ratio;
-    cr_assert(ref_latms_symmetric(MOST, 3, 100, 11, a, lambda) == ATN_OK);
-    cr_assert(ref_latms_symmetric(MOST, 3, 4, 12, e, lambda) == ATN_OK);
+    cr_assert(latms_symmetric(MOST, 3, 100, 11, a, lambda) == ATN_OK);
+    cr_assert(latms_symmetric(MOST, 3, 4, 12, e, lambda) == ATN_OK);
     cr_assert(ref_eigenvalues(MOST, a, lambda, w, NULL) == ATN_OK);
     double norm = ref_norm1(MOST, a), alpha = 1.8 / (norm * norm);
     for (int r = 0; r < 2; r++) {

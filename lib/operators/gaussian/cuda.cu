@@ -5,7 +5,7 @@
 #include "kernel/cuda.cuh"
 
 /* Tiles in a block's work. q holds queries or dY, k keys or values; rest is Y, or dY and dQ, or dK
- * and dV. Norms are there if the distance uses them. */
+ * and dV. Norms are kept if the distance uses them. */
 typedef struct {
     gaussian kernel;
     real *q, *k, *weights, *query_norms, *key_norms, *rest;

@@ -4,7 +4,7 @@
  * are heads of their own for operators/softmax/cpu.c, which never holds their weights. */
 #include <string.h>
 
-#include "inverse/cpu_nystrom.h"
+#include "inverse/nystrom/cpu.h"
 #include "operators/checks.h"
 #include "operators/softmax/cpu.h"
 

@@ -3,7 +3,7 @@
  * landmarks (F), landmarks among themselves (A, which Z inverts), landmarks to tokens (B). F and B
  * are heads of their own for softmax.cuh; B's keys are cut into chunks, each with a softmax of its
  * own, which are then made one. */
-#include "inverse/cuda_nystrom.cuh"
+#include "inverse/nystrom/cuda.cuh"
 #include "operators/softmax/cuda.cuh"
 
 /* ---- Memory ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Cross-covariance attention (XCiT, El-Nouby et al. 2021): Y = V A^T, A = softmax(tau C), C = Q^^T
- * K^, over the tokens of which both query and key are there.
+ * K^, over the tokens of which both query and key are valid.
  *
  * Backward, with G = dY and L = tau C:
  *   dV = G A,   dA = G^T V,   dL = A o (dA - (A o dA) 1),   dtau = dL.C,   dC = tau dL,
@@ -11,7 +11,7 @@
 /* ---- Memory ---- */
 
 /* Per head: norms of Q and K, `along` of both; where there may be masks, the tokens of which both
- * are there; C, A, dA or dC. Per chunk: two columns' partial norms or `along`; C or dA. Per block:
+ * are valid; C, A, dA or dC. Per chunk: two columns' partial norms or `along`; C or dA. Per block:
  * tiles of Q or G, of K or V, of a gradient; at the start what columns_sum needs. */
 typedef struct {
     column_norms queries, keys;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "inverse/cpu_pivoted.h"
+#include "inverse/direct/cpu_pivoted.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Cholesky factors, with and without pivots, and their inverses by the loops of simd.h: the same
  * bits in all instruction sets that fuse. */
-#ifndef INVERSE_CPU_PIVOTED_H
-#define INVERSE_CPU_PIVOTED_H
+#ifndef INVERSE_DIRECT_CPU_PIVOTED_H
+#define INVERSE_DIRECT_CPU_PIVOTED_H
 
 #include "cpu/simd.h"
 
@@ -16,7 +16,7 @@ int64_t R(pivoted_factor)(const simd *kernels, int64_t m, const real *a, real cu
  * up to whole vectors; below the diagonal anything. False: a pivot is not above 0. */
 bool R(cholesky_factor)(const simd *kernels, int64_t m, real *rows);
 int64_t R(cholesky_stride)(int64_t m);
-/* The lower triangle of (L L^T)^-1, r x r, in rows of x, and anything beside the diagonal; L is of
+/* The lower triangle of (L L^T)^-1, r x r, in rows of x, and anything above its diagonal; L is of
  * elements l[i l_row + k l_step], and may lie in x. */
 void R(factor_inverse)(const simd *kernels, int64_t r, const real *l, int64_t l_row, int64_t l_step,
                        int64_t x_stride, real *x, real *work);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nystromformer's Z, its approximation of the pseudo-inverse of its m x m factor A, and its
  * derivative: the order-3 iteration (Xiong et al. 2021; Razavi et al. 2014), or by singular values.
- * As inverse/cpu_nystrom.c, by block.cuh's rules; all matrices are dense. */
-#ifndef INVERSE_CUDA_NYSTROM_CUH
-#define INVERSE_CUDA_NYSTROM_CUH
+ * As inverse/nystrom/cpu.c, by block.cuh's rules; all matrices are dense. */
+#ifndef INVERSE_NYSTROM_CUDA_CUH
+#define INVERSE_NYSTROM_CUDA_CUH
 
 #include "operators/norms/cuda.cuh"
 

@@ -9,8 +9,8 @@
  * batched Jacobi sorts and stops by rules of its own and may report that it did not converge, an
  * outcome that ours does not have. What a library could take over is what follows Cholesky's
  * factor, trsm and a product. */
-#ifndef INVERSE_CUDA_DIRECT_CUH
-#define INVERSE_CUDA_DIRECT_CUH
+#ifndef INVERSE_DIRECT_CUDA_CUH
+#define INVERSE_DIRECT_CUDA_CUH
 
 #include "inverse/cuda.cuh"
 
@@ -64,19 +64,19 @@ static __device__ __forceinline__ void pair_of(int players, int round, int n, in
 static __device__ bool choose_rotation(const matrix_shape &shape, const real *w, int p, int q,
                                        double floor, int n, const rotations &r)
 {
-    double beside = q < shape.m ? (double)entry(shape, w, p, q) : 0;
+    double off_diagonal = q < shape.m ? (double)entry(shape, w, p, q) : 0;
     r.cosine[n] = 1;
     r.sine[n] = 0;
-    if (!(fabs(beside) > floor))
+    if (!(fabs(off_diagonal) > floor))
         return false;
     double first = (double)entry(shape, w, p, p), second = (double)entry(shape, w, q, q);
-    double theta = (second - first) / (2 * beside);
+    double theta = (second - first) / (2 * off_diagonal);
     double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(1 + theta * theta));
     double c = 1 / sqrt(1 + t * t);
     r.cosine[n] = (real)c;
     r.sine[n] = (real)(t * c);
-    r.first[n] = (real)(first - t * beside);
-    r.second[n] = (real)(second + t * beside);
+    r.first[n] = (real)(first - t * off_diagonal);
+    r.second[n] = (real)(second + t * off_diagonal);
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nystromformer's Z, its approximation of the pseudo-inverse of its m x m factor A. */
-#ifndef INVERSE_CPU_NYSTROM_H
-#define INVERSE_CPU_NYSTROM_H
+#ifndef INVERSE_NYSTROM_CPU_H
+#define INVERSE_NYSTROM_CPU_H
 
 #include "cpu/heads.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cuSOLVER's decompositions. As for LAPACK (lapack.c), a row-major A is a column-major A^T. */
+/* cuSOLVER's decompositions. As for LAPACK (reference/lapack.c), a row-major A is a column-major
+ * A^T. */
 #include <cuda_runtime.h>
 #include <cusolverDn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "cusolver.h"
 
 /* What a call has on the device; the first failure sticks. */
 typedef struct {

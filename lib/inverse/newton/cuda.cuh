@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Newton-Raphson inverse of one matrix, SOFT (IJCV) Eq. 10, and its start;
- * inverse/cpu_newton.c. */
-#ifndef INVERSE_CUDA_NEWTON_CUH
-#define INVERSE_CUDA_NEWTON_CUH
+ * inverse/newton/cpu.c. */
+#ifndef INVERSE_NEWTON_CUDA_CUH
+#define INVERSE_NEWTON_CUDA_CUH
 
 #include "inverse/cuda.cuh"
 

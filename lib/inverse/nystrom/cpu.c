@@ -3,7 +3,7 @@
  * pseudo-inverse by singular values, and their derivatives. */
 #include <string.h>
 
-#include "inverse/cpu_nystrom.h"
+#include "inverse/nystrom/cpu.h"
 
 /* What gesvd works in, per row: 3 m for bidiagonalisation, 2 m for each of 64 rows of a block. */
 enum { SVD_WORK = 131 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/blocks.h"
-#include "inverse/cpu_pivoted.h"
+#include "inverse/direct/cpu_pivoted.h"
 #include "inverse/trace.h"
 
 /* Up to here LAPACK's pivoted Cholesky, which spends its time between calls for short vectors, is

@@ -6,8 +6,8 @@
  *
  * Statuses as in linear_algebra.h; ATN_ERR_DEVICE: no device, or it failed; ATN_ERR_UNSUPPORTED: a
  * build without CUDA. Conventions as ref_svd and ref_eigen have them: row-major, descending. */
-#ifndef REFERENCE_DEVICE_H
-#define REFERENCE_DEVICE_H
+#ifndef TESTS_GPU_CUSOLVER_H
+#define TESTS_GPU_CUSOLVER_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Polynomial iterations for the inverse of one matrix, X_{k+1} = X_k Q(E_k), E_k = I - B X_k
- * (attnum/inverse.h); inverse/cpu_polynomial.c derives the constants. */
-#ifndef INVERSE_CUDA_POLYNOMIAL_CUH
-#define INVERSE_CUDA_POLYNOMIAL_CUH
+ * (attnum/inverse.h); inverse/polynomial/cpu.c derives the constants. */
+#ifndef INVERSE_POLYNOMIAL_CUDA_CUH
+#define INVERSE_POLYNOMIAL_CUDA_CUH
 
 #include "inverse/cuda.cuh"
 
@@ -221,7 +221,8 @@ static __device__ double next_gap(int order, double gap)
 
 /* A symmetric tridiagonal matrix, in shared memory. */
 typedef struct {
-    double diagonal[ATN_INTERVAL_STEPS], beside[ATN_INTERVAL_STEPS], along[ATN_INTERVAL_STEPS];
+    double diagonal[ATN_INTERVAL_STEPS], off_diagonal[ATN_INTERVAL_STEPS],
+        along[ATN_INTERVAL_STEPS];
 } tridiagonal;
 
 /* Whether all eigenvalues are above x: the pivots of T - x I are positive. */
@@ -229,7 +230,7 @@ static __device__ bool is_below(const tridiagonal &t, int count, double x)
 {
     double pivot = t.diagonal[0] - x;
     for (int i = 1; i < count && pivot > 0; i++)
-        pivot = t.diagonal[i] - x - t.beside[i - 1] * (t.beside[i - 1] / pivot);
+        pivot = t.diagonal[i] - x - t.off_diagonal[i - 1] * (t.off_diagonal[i - 1] / pivot);
     return pivot > 0;
 }
 
@@ -240,8 +241,8 @@ static __device__ double smallest_eigenvalue(const tridiagonal &t, int count)
     enum { ROUNDS = 7 };
     double low = HUGE_VAL, high = HUGE_VAL;
     for (int i = 0; i < count; i++) {
-        double radius =
-            (i > 0 ? fabs(t.beside[i - 1]) : 0) + (i < count - 1 ? fabs(t.beside[i]) : 0);
+        double radius = (i > 0 ? fabs(t.off_diagonal[i - 1]) : 0) +
+                        (i < count - 1 ? fabs(t.off_diagonal[i]) : 0);
         low = t.diagonal[i] - radius < low ? t.diagonal[i] - radius : low;
         high = t.diagonal[i] < high ? t.diagonal[i] : high;
     }
@@ -288,7 +289,7 @@ static __device__ double smallest_ritz_value(const inverse_problem &p, int steps
     while (count < steps) {
         double length = vector_norm(p, v);
         if (count > 0 && is_scribe())
-            t.beside[count - 1] = length;
+            t.off_diagonal[count - 1] = length;
         if (!(length > p.shape.m * p.call->dtype_roundoff * (count > 0 ? scale : 0)))
             break; /* the subspace is invariant */
         real *row = basis + count * p.shape.stride;
