@@ -248,10 +248,10 @@ atn_status pass_forward(pass *p, const real *pixels, real *logits)
     return status;
 }
 
-const real *pass_part(const pass *p, int64_t block, int part)
+atn_tensor pass_tokens(const pass *p, int64_t block, int part)
 {
-    int last = (int)p->m->inputs - 1;
-    return p->blocks[block].parts[part == PARTS - 1 ? last : part < last ? part : 0];
+    attention_tokens t = tokens_of(p, &p->blocks[block]);
+    return part == 0 ? t.q : part == 1 ? t.k : t.v;
 }
 
 /* ---- Backward ---- */

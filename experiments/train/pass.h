@@ -13,7 +13,7 @@ typedef struct pass pass; /* of its type */
 #define pass_free       R(pass_free)
 #define pass_forward    R(pass_forward)
 #define pass_backward   R(pass_backward)
-#define pass_part       R(pass_part)
+#define pass_tokens     R(pass_tokens)
 #define pass_not_finite R(pass_not_finite)
 
 /* For `images` images at a time. data: the flat array of the model's parameters, read at
@@ -25,9 +25,9 @@ void pass_free(pass *p);
 /* pixels: images x side x side; logits: images x classes. */
 atn_status pass_forward(pass *p, const real *pixels, real *logits);
 
-/* Of the last forward: what a block's attention was given, images x tokens x width; part 0:
- * queries, 1: keys (the queries where K = Q), 2: values. */
-const real *pass_part(const pass *p, int64_t block, int part);
+/* Of the last forward: what a block's attention was given, images x heads x tokens x d; part 0:
+ * queries, 1: keys (without data where K = Q), 2: values. */
+atn_tensor pass_tokens(const pass *p, int64_t block, int part);
 
 /* After forward with the same pixels: the derivatives of a scalar by all parameters, from those by
  * the logits; overwrites `gradient`, a flat array like the parameters (0 for fixed ones). */

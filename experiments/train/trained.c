@@ -70,7 +70,7 @@ static int read_place(trained *t, char *text)
     return EXIT_PASS;
 }
 
-/* The file of weights that a name means: of an operator, its usual form and first seed. */
+/* The file of weights that a name means: of an operator, its usual variant and first seed. */
 static char *find_weights(const char *name)
 {
     if (ends_with(name, ".npz"))
@@ -337,10 +337,10 @@ int trained_tokens(const trained *t, const input_draw *draw, double *tokens)
     if (code == EXIT_PASS)
         code = run_network(t, &m, data, picture, &context, &p);
     if (code == EXIT_PASS) {
-        const double *rows = pass_part(p, t->block, t->part);
+        atn_tensor rows = pass_tokens(p, t->block, t->part);
+        const double *first = (const double *)rows.data + head * rows.head_stride;
         for (int64_t i = 0; i < m.tokens * TOKEN_DIM; i++)
-            tokens[i] = (double)(float)
-                rows[i / TOKEN_DIM * m.shape.width + head * TOKEN_DIM + i % TOKEN_DIM];
+            tokens[i] = (double)(float)first[i / TOKEN_DIM * rows.row_stride + i % TOKEN_DIM];
     }
     pass_free(p);
     atn_context_free(context);

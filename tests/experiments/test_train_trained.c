@@ -103,8 +103,13 @@ static void run_network(network *w, const fashion_set *set, int64_t picture, int
     cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
     cr_assert_eq(pass_create(&w->m, w->data, context, 1, &p), EXIT_PASS);
     cr_assert_geq(pass_forward(p, pixels, logits), 0);
-    for (int part = 0; part < 3; part++)
-        memcpy(parts[part], pass_part(p, block, part), sizeof parts[part]);
+    for (int part = 0; part < 3; part++) {
+        atn_tensor t = pass_tokens(p, block, part);
+        for (int i = 0; i < GRID * GRID * WIDTH; i++)
+            parts[part][i] =
+                ((double *)t.data)[i / WIDTH * t.row_stride +
+                                   i % WIDTH / TOKEN_DIM * t.head_stride + i % TOKEN_DIM];
+    }
     pass_free(p);
     atn_context_free(context);
 }
