@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dense.h"
 
+/* A sum stays in a register: a long double in memory costs more than the strides of b do. */
 void NUM(ref_multiply)(int64_t p, int64_t r, int64_t q, const num *a, const num *b, num *c)
 {
-    for (int64_t i = 0; i < p; i++) {
-        for (int64_t j = 0; j < q; j++)
-            c[i * q + j] = 0;
-        for (int64_t l = 0; l < r; l++)
-            for (int64_t j = 0; j < q; j++)
-                c[i * q + j] += a[i * r + l] * b[l * q + j];
-    }
+    for (int64_t i = 0; i < p; i++)
+        for (int64_t j = 0; j < q; j++) {
+            num sum = 0;
+            for (int64_t l = 0; l < r; l++)
+                sum += a[i * r + l] * b[l * q + j];
+            c[i * q + j] = sum;
+        }
 }
 
 num NUM(ref_norm1)(int64_t m, const num *a)
