@@ -166,7 +166,8 @@ done
 for signal in HUP TERM; do
     rm -rf ended
     command="attnum run, SIG$signal"
-    env --default-signal=HUP "$program" run spectral/eigenvalues --out ended >stdout 2>stderr &
+    # with a thread for every point, all of them could end after the signal
+    env --default-signal=HUP "$program" run spectral/eigenvalues --threads 1 --out ended >stdout 2>stderr &
     running=$!
     for _ in $(seq 400); do
         [ ! -s ended/spectral/eigenvalues.journal ] || break
