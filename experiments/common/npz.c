@@ -208,7 +208,6 @@ static int read_member(const archive *a, const char *entry_at, const char *name,
         free(key);
         return code;
     }
-    file->members = must_resize(file->members, (size_t)file->count + 1, sizeof *file->members);
     file->members[file->count++] = member;
     return EXIT_PASS;
 }
@@ -241,6 +240,9 @@ static int read_archive(const archive *a, npz_file *file)
     int64_t last = at + get(end + 12, 4), held = 0;
     if (count > MOST_MEMBERS || last != a->size - END_SIZE)
         return fail(a, "", "expected a directory of fewer than 65535 arrays before its end");
+    if (count > (last - at) / CENTRAL_SIZE)
+        return fail(a, "", "the directory ends early");
+    file->members = must_allocate((size_t)count + 1, sizeof *file->members);
     for (int64_t i = 0; i < count; i++) {
         const char *entry_at = a->bytes + at;
         if (at > last - CENTRAL_SIZE || get(entry_at, 4) != CENTRAL ||
