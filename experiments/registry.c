@@ -10,6 +10,7 @@
 #include "list.h"
 #include "merge/merge.h"
 #include "regress/regress.h"
+#include "report/report.h"
 #include "train/train.h"
 
 /* clang-format off: one to a line */
@@ -36,6 +37,6 @@ const experiment *const experiments[] = {
 };
 
 const verb *const verbs[] = {
-    &list_verb,  &claims_verb, &inspect_verb, &check_verb, &regress_verb,
-    &bench_verb, &merge_verb,  &train_verb,   NULL,
+    &list_verb,  &claims_verb, &inspect_verb, &check_verb,  &regress_verb,
+    &bench_verb, &merge_verb,  &train_verb,   &report_verb, NULL,
 };

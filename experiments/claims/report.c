@@ -170,8 +170,8 @@ static void add_row(table *t, const judged *j)
     free(paths);
 }
 
-static const output_spec ledger_output = {"claims", "A verdict per statement of the papers.",
-                                          columns, sizeof columns / sizeof *columns};
+const output_spec report_ledger = {"claims", "A verdict per statement of the papers.", columns,
+                                   sizeof columns / sizeof *columns};
 
 static table *make_table(const judged *all, int count)
 {
@@ -184,7 +184,7 @@ static table *make_table(const judged *all, int count)
 void report_print_table(const judged *all, int count)
 {
     table *t = make_table(all, count);
-    printout_tables("claims", &ledger_output, &t, 1);
+    printout_tables("claims", &report_ledger, &t, 1);
     table_free(t);
 }
 
@@ -198,7 +198,7 @@ static void write_csv(const claim_run *run, const judged *all, int count, int co
 static void write_metadata(const claim_run *run, const judged *all, int count, int code, FILE *file)
 {
     static const experiment ledger = {
-        .name = "claims", .outputs = &ledger_output, .output_count = 1};
+        .name = "claims", .outputs = &report_ledger, .output_count = 1};
     metadata_write(&ledger, run->s, NULL, 0, &(run_facts){.fingerprint = "", .code = code}, NULL,
                    file);
 }

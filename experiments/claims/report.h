@@ -27,6 +27,9 @@ void report_print(const claim_run *run, const judged *j);
 /* Prints to stdout, for programs: the table of claims.csv. */
 void report_print_table(const judged *all, int count);
 
+/* What claims.csv holds. */
+extern const output_spec report_ledger;
+
 /* Writes claims.csv with its metadata, claims.md and claims.html into run->folder; the files appear
  * when all are complete. code: the exit code of the run so far. Returns an exit code. */
 int report_write(const claim_run *run, const judged *all, int count, int code);

@@ -7,10 +7,12 @@
 #include <gsl/gsl_version.h>
 #include <inttypes.h>
 #include <lapacke.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "blas.h"
 #include "build_config.h"
@@ -314,6 +316,8 @@ int metadata_write(const experiment *e, const program_options *s, const void *st
     }
     cJSON *run = run_node(e, s, state, facts->fingerprint);
     cJSON_AddNumberToObject(run, "exit_code", facts->code);
+    if (facts->seconds > 0)
+        cJSON_AddNumberToObject(run, "seconds", round(10 * facts->seconds) / 10);
     if (facts->shard_count)
         cJSON_AddItemToObject(run, "shards", shards_node(s, facts));
     cJSON_AddItemToObject(root, "run", run);
@@ -342,15 +346,29 @@ static cJSON *read_json(const char *path)
     return root;
 }
 
-/* Whether the metadata are of the CSV as it is now. */
-static bool is_of_csv(const cJSON *root, const char *csv)
+/* Whether the metadata are of the CSV as it is now; *read: false, reported, if that cannot be read.
+ */
+static bool is_of_csv(const cJSON *root, const char *csv, bool *read)
 {
     double bytes;
     char hex[SHA256_HEX_SIZE];
     const cJSON *size = cJSON_GetObjectItem(root, "bytes");
     const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItem(root, "sha256"));
-    return sha256 && cJSON_IsNumber(size) && measure_file(csv, &bytes, hex) &&
-           bytes == size->valuedouble && strcmp(sha256, hex) == 0;
+    *read = measure_file(csv, &bytes, hex);
+    return *read && sha256 && cJSON_IsNumber(size) && bytes == size->valuedouble &&
+           strcmp(sha256, hex) == 0;
+}
+
+int metadata_read(const char *path, const char *csv, cJSON **metadata, bool *of_csv)
+{
+    size_t size;
+    bool exists = access(path, F_OK) == 0, read = true;
+    char *text = exists ? files_read(path, "a readable file", &size) : NULL;
+    *metadata = text ? cJSON_Parse(text) : NULL;
+    *of_csv = access(csv, F_OK) == 0 && is_of_csv(*metadata, csv, &read);
+    read = read && (text || !exists);
+    free(text);
+    return read ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
 bool metadata_matches(const char *path, const char *csv, const char *fingerprint, int *code)
@@ -363,7 +381,8 @@ bool metadata_matches(const char *path, const char *csv, const char *fingerprint
     const cJSON *exit_code = cJSON_GetObjectItem(run, "exit_code");
     double value = cJSON_GetNumberValue(exit_code);
     bool published = value == EXIT_PASS || value == EXIT_CHECK || value == EXIT_SKIPPED;
-    bool same = found && strcmp(found, hash) == 0 && published && is_of_csv(root, csv);
+    bool read;
+    bool same = found && strcmp(found, hash) == 0 && published && is_of_csv(root, csv, &read);
     if (same)
         *code = (int)value;
     cJSON_Delete(root);

@@ -11,9 +11,12 @@
 #include "experiment.h"
 #include "journal.h"
 
+struct cJSON;
+
 typedef struct {
     const char *fingerprint;  /* all that the rows may depend on */
     int code;                 /* the exit code of the run */
+    double seconds;           /* that it took, without what it resumed; 0: not known */
     const shard_file *shards; /* what it was merged from */
     int shard_count;          /* 0: nothing */
 } run_facts;
@@ -27,6 +30,11 @@ int metadata_write(const experiment *e, const program_options *s, const void *st
 /* Whether the file at path is the metadata of a run with this fingerprint, and of the CSV at csv,
  * byte by byte; *code is then the run's exit code. */
 bool metadata_matches(const char *path, const char *csv, const char *fingerprint, int *code);
+
+/* The metadata at path, to be freed with cJSON_Delete (null: there is no such file, or it is not
+ * JSON), and whether they are of the CSV at csv, byte by byte. Returns an exit code;
+ * EXIT_ENVIRONMENT, reported, if one of the files is there and cannot be read. */
+int metadata_read(const char *path, const char *csv, struct cJSON **metadata, bool *of_csv);
 
 /* How a shard is run, as a line of JSON: the `run` object. To be freed. */
 char *metadata_shard(const experiment *e, const program_options *s, const void *state,

@@ -261,7 +261,8 @@ static int run_points(sweep *w)
 /* ---- Results ---- */
 
 /* One output: the CSV in files[0], its metadata in files[1], both under temporary names. */
-static int write_output(const sweep *w, int output, const table *t, int run_code, new_file files[2])
+static int write_output(const sweep *w, int output, const table *t, int run_code, double start,
+                        new_file files[2])
 {
     char *csv = must_format("%s.csv", w->e->outputs[output].name);
     char *json = must_format("%s-metadata.json", csv);
@@ -273,7 +274,8 @@ static int write_output(const sweep *w, int output, const table *t, int run_code
     if (code == EXIT_PASS)
         code = new_file_open(&files[1], w->folder, json);
     if (code == EXIT_PASS) {
-        run_facts facts = {w->fingerprint, run_code, w->merged, w->merged_count};
+        double seconds = w->merged ? 0 : progress_seconds() - start;
+        run_facts facts = {w->fingerprint, run_code, seconds, w->merged, w->merged_count};
         code =
             metadata_write(w->e, w->s, w->state, output, &facts, files[0].temporary, files[1].file);
     }
@@ -285,12 +287,12 @@ static int write_output(const sweep *w, int output, const table *t, int run_code
 }
 
 /* Renames the files after all of them have been written. */
-static int publish(const sweep *w, table **tables, int run_code)
+static int publish(const sweep *w, table **tables, int run_code, double start)
 {
     new_file files[2 * MAX_OUTPUTS] = {0};
     int code = EXIT_PASS;
     for (int i = 0; i < w->e->output_count && code == EXIT_PASS; i++)
-        code = write_output(w, i, tables[i], run_code, &files[2 * i]);
+        code = write_output(w, i, tables[i], run_code, start, &files[2 * i]);
     for (int i = 0; i < 2 * w->e->output_count && code == EXIT_PASS; i++)
         code = new_file_publish(&files[i]);
     for (int i = 0; i < 2 * w->e->output_count; i++)
@@ -347,7 +349,7 @@ static int finish(sweep *w, double start)
     table *raw = collect(w);
     int code = exit_worst(points_code(w), make_tables(w, raw, tables));
     if (!is_fault(code)) {
-        int published = publish(w, tables, code);
+        int published = publish(w, tables, code, start);
         code = is_fault(published) ? published : code;
     }
     if (!is_fault(code)) {

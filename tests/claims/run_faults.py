@@ -8,7 +8,7 @@ pass without the fault and fail with it. A check is
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
                  are those of tests/gpu with the emulated device
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
-  cli check, cli machine   tests/cli/test_check.sh, tests/cli/test_machine.sh
+  cli check, cli machine, cli report   tests/cli/test_check.sh, ...
   cli train      tests/cli/test_train.py
   cli failures NAME...   tests/cli/failures.py --all, of these commands
 
@@ -48,7 +48,7 @@ PROGRAMS = {
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
     "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
 }
-CLI = ("check", "machine", "train", "failures")
+CLI = ("check", "machine", "report", "train", "failures")
 ISAS = ("base", "avx2", "avx512")
 SKIPPED = 77
 TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800

@@ -62,6 +62,7 @@ COMMANDS = (
     ("bench", "bench exp --quick --threads 1 --out out", 0),
     ("bench-emit", "bench --emit-tokens out --operator sima --n 16", 7),
     ("train", "train --dataset {in} --operator xnorm --epochs 1 --patch 4 --threads 1 --out out", 1),
+    ("report", "report {in}/whole", 2),
     ("list", "list experiments", 5),
     ("help", "run spectral/bounds --help", 4),
     ("mistake", "run spectral/bonds", 4),
