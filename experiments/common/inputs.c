@@ -310,12 +310,6 @@ static int set_parameter(input *in, const char *text)
     return EXIT_PASS;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* The grid: --grid if it was given, else the square if n is one, else none. */
 static int set_grid(input *in, int64_t height, int64_t width)
 {
@@ -385,7 +379,9 @@ static char *short_name(const char *text)
     bool is_trained = strncmp(text, prefix, sizeof prefix - 1) == 0;
     const char *start = is_trained ? text + sizeof prefix - 1 : text;
     const char *weights = is_trained ? strstr(text, ".npz") : NULL;
-    const char *base = weights ? weights : ends_with(text, ".npy") ? text + strlen(text) : start;
+    const char *base = weights                        ? weights
+                       : name_ends_with(text, ".npy") ? text + strlen(text)
+                                                      : start;
     while (base > start && base[-1] != '/')
         base--;
     return must_format("%.*s%s", (int)(start - text), text, base);
@@ -394,7 +390,7 @@ static char *short_name(const char *text)
 int input_open_as(const char *text, const input_reading *how, input **in)
 {
     *in = NULL;
-    bool is_path = ends_with(text, ".npy");
+    bool is_path = name_ends_with(text, ".npy");
     const input_kind *kind = find_kind(is_path ? "FILE.npy" : text);
     if (!kind)
         return report_unknown(text);

@@ -74,3 +74,9 @@ char *names_expected(const char *const *names, const char *text)
     free(all);
     return hint;
 }
+
+bool name_ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+    return length >= tail && strcmp(name + length - tail, end) == 0;
+}

@@ -4,10 +4,15 @@
 #ifndef EXPERIMENTS_NAMES_H
 #define EXPERIMENTS_NAMES_H
 
+#include <stdbool.h>
+
 /* The index of text in names, or -1. */
 int names_find(const char *const *names, const char *text);
 
 /* "expected one of a, b, c", and the nearest name if one is near. To be freed. */
 char *names_expected(const char *const *names, const char *text);
+
+/* As a file of weights ends in ".npz". */
+bool name_ends_with(const char *name, const char *end);
 
 #endif

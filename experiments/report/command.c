@@ -6,7 +6,6 @@
 
 #include "common/files.h"
 #include "common/metadata.h"
-#include "common/printout.h"
 #include "common/report.h"
 #include "report/report.h"
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/names.h"
 #include "common/npz.h"
 #include "common/random.h"
 #include "common/report.h"
@@ -32,12 +33,6 @@ enum { QUERIES, KEYS, VALUES, PARTS };
 static const char *const part_names[PARTS] = {"queries", "keys", "values"};
 
 /* ---- Names ---- */
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
 
 /* Takes "/END" off a text if that is how it ends. */
 static bool take_end(char *text, const char *end)
@@ -73,7 +68,7 @@ static int read_place(trained *t, char *text)
 /* The file of weights that a name means: of an operator, its usual variant and first seed. */
 static char *find_weights(const char *name)
 {
-    if (ends_with(name, ".npz"))
+    if (name_ends_with(name, ".npz"))
         return must_format("%s", name);
     size_t length = strlen(name);
     char *file = NULL;
