@@ -69,6 +69,7 @@ typedef struct {
 /* What `train` is given; 0 and null where not given. */
 typedef struct {
     int64_t epochs, images, patch;
+    bool keep_epochs;
     const char *dataset;
 } train_arguments;
 
@@ -212,6 +213,8 @@ typedef struct {
       "train on the first N images of the set (default all)", .least = 1, .most = 1000000)         \
     X(PATCH, "patch", "P", integer, train.patch, RESULT,                                           \
       "the side of a token's patch in pixels (default 2)", .least = 1, .most = 28)                 \
+    X(KEEP_EPOCHS, "keep-epochs", NULL, flag, train.keep_epochs, KEPT,                             \
+      "leave the weights of every epoch, too, from the initial ones, epoch 0, on")                 \
     X(DATASET, "dataset", "FOLDER", text, train.dataset, KEPT,                                     \
       "where Fashion-MNIST is (default that of Debian's package)")                                 \
     X(EMIT_CASE, "emit-case", "FOLDER", text, emit_case, WHERE_GIVEN,                              \

@@ -14,6 +14,8 @@ static void print_help(void)
         "and tests them on the 10,000 others. Leaves the curves in OUT/train.csv and the weights\n"
         "in OUT/trained/OPERATOR-VARIANT-seedN.npz, which numpy.load reads. A run that was\n"
         "stopped, or killed, goes on with --resume from its last epoch, to the same numbers.\n"
+        "--keep-epochs leaves OUT/trained/OPERATOR-VARIANT-seedN-epochE.npz as well, from the\n"
+        "initial weights, epoch 0, to the last ones.\n"
         "The pictures come from Debian's package dataset-fashion-mnist.\n"
         "%s\n\nexample: %s\n",
         train.defaults, train.example);

@@ -147,9 +147,49 @@ static void say_epoch(const char *name, const trainer *t, const training *plan, 
                 e.seconds > 0 ? images / e.seconds : 1 / per_image, left * per_image / 60);
 }
 
-/* Trains to the end, or until a signal; checkpoint: the file that an epoch and a signal leave. */
-static int train_all(trainer *t, const training *plan, const char *name, const char *folder,
-                     const char *checkpoint)
+/* What a point leaves in its folder. */
+typedef struct {
+    char *folder, *weights, *checkpoint;
+    bool keep_epochs;
+} place;
+
+static int write_weights(const trainer *t, const place *at, const char *file,
+                         const training_score *test)
+{
+    char *members = trainer_plan(t);
+    char *metadata = must_format("{%s, \"steps\": %" PRId64 ", \"test_accuracy\": %.17g, "
+                                 "\"test_loss\": %.17g, \"version\": \"%s\", \"commit\": \"%s\"}\n",
+                                 members, trainer_steps(t), test->accuracy, test->loss, ATN_VERSION,
+                                 BUILD_COMMIT);
+    int code = trainer_write(t, at->folder, file, metadata);
+    free(metadata);
+    free(members);
+    return code;
+}
+
+/* The weights after a number of epochs, if they are kept. */
+static int keep_epoch(const trainer *t, const place *at, const training_score *test)
+{
+    if (!at->keep_epochs)
+        return EXIT_PASS;
+    char *file = must_format("%.*s-epoch%" PRId64 ".npz", (int)strlen(at->weights) - 4, at->weights,
+                             trainer_epochs(t));
+    int code = write_weights(t, at, file, test);
+    free(file);
+    return code;
+}
+
+/* The initial weights, which a run that goes on has left already if it kept epochs then. */
+static int keep_start(trainer *t, const place *at)
+{
+    training_score score;
+    int code = at->keep_epochs ? trainer_test(t, &score) : EXIT_PASS;
+    return code == EXIT_PASS ? keep_epoch(t, at, &score) : code;
+}
+
+/* Trains to the end, or until a signal. An epoch leaves its weights before the checkpoint, so that
+ * they are there whenever a run goes on after it. */
+static int train_all(trainer *t, const training *plan, const char *name, const place *at)
 {
     int64_t all = plan->epochs * trainer_epoch_steps(t), first = trainer_steps(t);
     double start = progress_seconds();
@@ -164,33 +204,20 @@ static int train_all(trainer *t, const training *plan, const char *name, const c
         bool whole = trainer_steps(t) % trainer_epoch_steps(t) == 0;
         double images = (double)((trainer_steps(t) - first) * plan->batch);
         if (whole) {
+            training_score test = trainer_epoch(t, trainer_epochs(t) - 1).test;
             progress_end(&bar);
             say_epoch(name, t, plan, (progress_seconds() - start) / images);
+            code = keep_epoch(t, at, &test);
         }
-        if ((whole || signals_stopped()) && trainer_steps(t) < all)
-            code = trainer_save(t, folder, checkpoint);
+        if ((whole || signals_stopped()) && trainer_steps(t) < all && code == EXIT_PASS)
+            code = trainer_save(t, at->folder, at->checkpoint);
         if (signals_stopped() && trainer_steps(t) < all && code == EXIT_PASS) {
             report_note("%s: stopped after step %" PRId64 " of %" PRId64 ", which %s/%s keeps",
-                        name, trainer_steps(t), all, folder, checkpoint);
+                        name, trainer_steps(t), all, at->folder, at->checkpoint);
             code = EXIT_ENVIRONMENT;
         }
     }
     progress_end(&bar);
-    return code;
-}
-
-static int write_weights(const trainer *t, const training *plan, const char *folder,
-                         const char *file)
-{
-    training_epoch last = trainer_epoch(t, plan->epochs - 1);
-    char *members = trainer_plan(t);
-    char *metadata = must_format("{%s, \"steps\": %" PRId64 ", \"test_accuracy\": %.17g, "
-                                 "\"test_loss\": %.17g, \"version\": \"%s\", \"commit\": \"%s\"}\n",
-                                 members, trainer_steps(t), last.test.accuracy, last.test.loss,
-                                 ATN_VERSION, BUILD_COMMIT);
-    int code = trainer_write(t, folder, file, metadata);
-    free(metadata);
-    free(members);
     return code;
 }
 
@@ -200,29 +227,34 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     const training *plan = &w->plans[point];
     char name[128];
     describe(state, point, name, sizeof name);
-    char *folder = must_format("%s/trained", w->s->out);
-    char *file = model_weights_name(&plan->shape, plan->seed);
-    char *checkpoint = must_format("%s.checkpoint", file);
-    char *path = must_format("%s/%s", folder, checkpoint);
+    place at = {.folder = must_format("%s/trained", w->s->out),
+                .weights = model_weights_name(&plan->shape, plan->seed),
+                .keep_epochs = w->s->train.keep_epochs};
+    at.checkpoint = must_format("%s.checkpoint", at.weights);
+    char *path = must_format("%s/%s", at.folder, at.checkpoint);
     trainer *t;
-    int code = files_make_folder(folder);
+    int code = files_make_folder(at.folder);
     int made = trainer_create(plan, &w->sets[0], &w->sets[1], &t);
     code = exit_worst(code, made);
+    if (code == EXIT_PASS)
+        code = keep_start(t, &at);
     if (code == EXIT_PASS && w->s->resume && access(path, F_OK) == 0)
         code = trainer_resume(t, path);
     if (code == EXIT_PASS)
-        code = train_all(t, plan, name, folder, checkpoint);
-    if (code == EXIT_PASS)
-        code = write_weights(t, plan, folder, file);
+        code = train_all(t, plan, name, &at);
+    if (code == EXIT_PASS) {
+        training_score test = trainer_epoch(t, plan->epochs - 1).test;
+        code = write_weights(t, &at, at.weights, &test);
+    }
     for (int64_t i = 0; code == EXIT_PASS && i < plan->epochs; i++)
         put_epoch(raw, &(row){t, plan, i, trainer_epoch(t, i)});
     if (code == EXIT_PASS)
         remove(path);
     trainer_free(t);
     free(path);
-    free(checkpoint);
-    free(file);
-    free(folder);
+    free(at.checkpoint);
+    free(at.weights);
+    free(at.folder);
     return code;
 }
 

@@ -293,7 +293,7 @@ static int report_not_finite(trainer *t, int64_t first)
     return EXIT_CHECK;
 }
 
-static int test(trainer *t, training_score *score)
+int trainer_test(trainer *t, training_score *score)
 {
     int64_t slices = t->test->count / SLICE, side = t->m.shape.side;
 #pragma omp parallel for num_threads(t->plan.threads) schedule(dynamic)
@@ -362,7 +362,7 @@ int trainer_step(trainer *t)
         return EXIT_PASS;
     epoch->seconds = t->began >= 0 ? progress_seconds() - t->began : 0;
     t->began = -1;
-    return test(t, &epoch->test);
+    return trainer_test(t, &epoch->test);
 }
 
 int64_t trainer_epochs(const trainer *t)

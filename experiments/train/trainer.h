@@ -57,6 +57,10 @@ typedef struct {
  * gradient is not finite, and one line on stderr says in which step and where it began. */
 int trainer_step(trainer *t);
 
+/* The test set, with the parameters as they are. Returns an exit code and has reported the reason;
+ * EXIT_CHECK: the loss is not finite. */
+int trainer_test(trainer *t, training_score *score);
+
 /* Whole epochs so far, and the one that is being trained, with what is known of it. */
 int64_t trainer_epochs(const trainer *t);
 training_epoch trainer_epoch(const trainer *t, int64_t epoch);

@@ -103,6 +103,27 @@ def options():
         check(rows("usual")[0]["rate"] == first[3]["rate"], f"{more}: the rate after the first")
 
 
+def kept_epochs():
+    """--keep-epochs adds the weights of every epoch, the initial ones and the last ones included, and changes no other."""
+    run("--threads", "2", "--keep-epochs", "--out", "kept")
+    kept, one = weights("kept"), weights("one")
+    check(rows("kept") == rows("one"), "kept epochs change no row")
+    for name in one:
+        epochs = {name.replace(".npz", f"-epoch{epoch}.npz"): epoch for epoch in range(4)}
+        check(set(epochs) == {other for other in kept if other.startswith(name[:-4] + "-")}, f"epochs 0 to 3: {list(kept)}")
+        check(kept[name] == one[name] == kept[name.replace(".npz", "-epoch3.npz")], f"{name}: the last epoch is the result")
+        curve = [row for row in rows("kept") if name.startswith(f"{row['operator']}-{row['variant']}-seed")]
+        for file, epoch in epochs.items():
+            with zipfile.ZipFile(f"kept/trained/{file}") as archive:
+                said = json.loads(archive.read("metadata.json"))
+            row = curve[epoch - 1] if epoch else said
+            check(said["steps"] == 2 * epoch, f"{file}: {said['steps']} steps")
+            for what in ("test_accuracy", "test_loss"):
+                check(said[what] == float(row[what]), f"{file}: {what} {said[what]}, the curve's {row[what]}")
+        scores = [tuple(row[what] for what in ("test_accuracy", "test_loss")) for row in curve]
+        check(len(set(scores)) == 3, f"no two epochs are equal: {scores}")
+
+
 def odd_checkpoints():
     """What is no file of ours in a checkpoint's place ends with one line, or is replaced; it is not followed."""
     path = pathlib.Path("odd/trained/xnorm-paper-seed1.npz.checkpoint")
@@ -127,7 +148,7 @@ def odd_checkpoints():
 def stopped_runs():
     for number, how in enumerate((signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)):
         out = f"stopped{number}"
-        child = start("--threads", "2", "--out", out)
+        child = start("--threads", "2", "--keep-epochs", "--out", out)
         for _ in range(2000):
             if list(pathlib.Path(out).glob("trained/*.checkpoint")) or child.poll() is not None:
                 break
@@ -136,8 +157,8 @@ def stopped_runs():
         child.send_signal(how)
         _, stderr = child.communicate()
         check(child.returncode in ((3, 0) if how == signal.SIGTERM else (-how, 0)), f"{how}: {child.returncode} {stderr}")
-        run("--threads", "1", "--out", out, "--resume")
-        check(weights(out) == weights("one"), f"{how}: the same weights")
+        run("--threads", "1", "--keep-epochs", "--out", out, "--resume")
+        check(weights(out) == weights("kept"), f"{how}: the same weights, of every epoch")
         check(rows(out) == rows("one"), f"{how}: the same rows")
 
 
@@ -167,7 +188,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, columns, options, odd_checkpoints, stopped_runs, shards, refused):
+    for step in (whole_runs, columns, options, kept_epochs, odd_checkpoints, stopped_runs, shards, refused):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")
