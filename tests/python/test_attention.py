@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls of operators: right by the program's judgement, on any view of memory, and what is said of bad input."""
+import math
 import subprocess
 import sys
 import threading
@@ -36,6 +37,8 @@ def options_of(case):
               if name not in ("tokens", "keys", "values", "output") and not name.startswith("grad")}
     given = {**case.parameters, **arrays}
     options = {name: value for name, value in given.items() if name in own}
+    if given.get("weighting") == "2d":
+        options["height"] = options["width"] = math.isqrt(case.sizes["tokens"])
     if case.operator in ("soft", "softpp"):
         inverse = fields_of(ffi.new("atn_inverse_desc *"))
         options["sampling"] = POOL | {"height": given["grid"][0], "width": given["grid"][1], "stride": given["stride"]}

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""attnum.torch: derivatives by differences, memory, compilation, what a capture sees of models."""
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import attnum
+import numpy as np
+from test_attention import options_of
+
+TORCH = importlib.util.find_spec("torch") is not None
+if TORCH:
+    import attnum.torch
+    import torch
+    from torch.nn import functional
+
+N, D = 16, 4
+POOL = {"kind": "pool", "height": 4, "width": 4, "stride": 2}
+
+
+def installed(name):
+    return importlib.util.find_spec(name) is not None
+
+
+def tokens(seed, *shape, grad=True, dtype=None):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(*(shape or (1, 2, N, D)), generator=generator, dtype=dtype or torch.float64)
+    return x.requires_grad_(grad)
+
+
+class Missing(unittest.TestCase):
+    def test_sentence(self):
+        done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['torch'] = None; import attnum.torch"],
+                              capture_output=True, text=True)
+        self.assertIn("ImportError: attnum.torch needs PyTorch, which is not installed: pip install torch", done.stderr)
+
+
+@unittest.skipUnless(TORCH, "PyTorch is not installed")
+class Gradients(unittest.TestCase):
+    def judged(self, op, q, k, v, **options):
+        """gradcheck by q, k, v and the tensors among the options that want a gradient."""
+        inner = {key: value for value in options.values() if isinstance(value, dict) for key, value in value.items()}
+        wanted = [x for x in (q, k, v, *options.values(), *inner.values())
+                  if isinstance(x, torch.Tensor) and x.requires_grad]
+        return torch.autograd.gradcheck(lambda *_: attnum.torch.attention(op, q, k, v, **options), wanted)
+
+    def test_every_operator(self):
+        seen = set()
+        for case in attnum.cases(n=N, d=D, dtype="f32"):
+            with self.subTest(case=case.name):
+                q, k, v = (None if x is None else torch.tensor(x, dtype=torch.float64, requires_grad=True)
+                           for x in (case.q, case.k, case.v))
+                options = {name: torch.tensor(x, dtype=torch.float64) if isinstance(x, np.ndarray) else x
+                           for name, x in options_of(case).items()}
+                self.assertTrue(self.judged(case.operator, q, k, v, variant=case.variant, **options))
+                seen.add(case.operator)
+        self.assertEqual(seen, set(attnum.operators()))
+
+    def test_every_parameter(self):
+        q, k, v = (tokens(i, grad=False) for i in range(3))
+        conv = {"kind": "conv-code", "height": 4, "width": 4, "stride": 2, "weights": tokens(3, D, D, 2, 2),
+                "norm_weight": tokens(4, 1, D), "norm_bias": tokens(5, 1, D)}
+        grid = {"residual": tokens(6, 2, 3, 3), "residual_height": 4, "residual_width": 4, "inverse": "cholesky"}
+        landmarks = {"landmarks": 4, "residual": tokens(6, 2, 3, 1)}
+        e, f = tokens(7, N, 3), tokens(8, N, 3)
+        one = {"gamma": tokens(9, 2, 1, 1), "temperature": tokens(9, 2, 1, 1)}
+        for op, options, tensors in (("soft", {"sampling": conv} | grid, 4), ("nystromformer", landmarks, 1),
+                                     ("linformer", {"e": e}, 1), ("linformer", {"e": e, "f": f}, 2),
+                                     ("xnorm", {"gamma": one["gamma"]}, 1),
+                                     ("xca", {"temperature": one["temperature"]}, 1)):
+            with self.subTest(op=op, tensors=tensors):
+                self.assertTrue(self.judged(op, q, None if op == "soft" else k, v, **options))
+        self.assertEqual({name for op in attnum.operators() for _, name in attnum.torch._places(op).values()} - {None},
+                         set(attnum.listed("parameter")))
+
+    def test_through_an_iteration(self):
+        q, v = tokens(1), tokens(2)
+        for gradient, right in (("steps", True), ("closed", False)):  # Eq. 12 is not the derivative of four steps
+            with self.subTest(gradient=gradient):
+                options = {"sampling": POOL, "gradient": gradient, "inverse": {"method": "nr-paper", "iterations": 4}}
+                found = torch.autograd.gradcheck(lambda q, v: attnum.torch.attention("soft", q, None, v, **options),
+                                                 (q, v), raise_exception=False)
+                self.assertEqual(found, right)
+
+    def test_masks_and_keys(self):
+        q, k, v = tokens(1), tokens(2, 1, 2, 9, D), tokens(3, 1, 2, 9, 5)
+        there = torch.arange(9)[None] < 6
+        y = attnum.torch.attention("softmax", q, k, v, key_mask=there)
+        torch.testing.assert_close(y, functional.scaled_dot_product_attention(q, k, v, there[:, None, None]))
+        self.assertTrue(torch.autograd.gradcheck(
+            lambda q, k, v: attnum.torch.attention("softmax", q, k, v, key_mask=there), (q, k, v)))
+        y.sum().backward()  # a derivative that repeats one number
+        self.assertTrue((v.grad[:, :, 6:] == 0).all() and (v.grad[:, :, :6] != 0).all())
+
+
+@unittest.skipUnless(TORCH, "PyTorch is not installed")
+class Memory(unittest.TestCase):
+    def test_views(self):
+        packed = torch.randn(2, N, 3, 5, D)  # b x n x 3 x h x d, as one product gives them
+        q, k, v = packed.unbind(2)
+        y = attnum.torch.attention("sima", q, k, v, layout="bnhd")
+        heads = [x.transpose(1, 2) for x in (q, k, v)]
+        self.assertEqual([attnum.torch._memory(x).data_ptr() for x in heads], [x.data_ptr() for x in heads])
+        self.assertTrue(torch.equal(attnum.torch.attention("sima", *heads).transpose(1, 2), y))
+        wanted = attnum.attention("sima", *(x.numpy() for x in heads))
+        np.testing.assert_array_equal(y.transpose(1, 2).numpy(), wanted)
+        strided = torch.randn(2, 3, D, N).transpose(2, 3)
+        self.assertTrue(torch.equal(attnum.torch.attention("sima", strided, strided, strided),
+                                    attnum.torch.attention("sima", *(strided.contiguous(),) * 3)))
+        one = torch.randn(1, 1, N, D).expand(2, 3, N, D)
+        self.assertTrue(torch.equal(attnum.torch.attention("sima", one, one, one),
+                                    attnum.torch.attention("sima", *(one.contiguous(),) * 3)))
+        self.assertEqual(attnum.torch.attention("sima", q[0, :, 0], k[0, :, 0], v[0, :, 0]).shape, (N, D))
+
+    def test_plans_are_kept(self):
+        layer = attnum.torch.Attention("xnorm", gamma=torch.ones(2, 1, 1))
+        q, k, v = (tokens(i, grad=False, dtype=torch.float32) for i in range(3))
+        before = layer(q, k, v)
+        kept = list(attnum.torch._plans)
+        with torch.no_grad():
+            layer.gamma *= 2
+        self.assertTrue(torch.equal(layer(q, k, v), 4 * before))  # Y has gamma squared, and 4 is exact
+        self.assertEqual(list(attnum.torch._plans), kept)
+        for n in range(1, 100):
+            attnum.torch.attention("softmax", *(torch.ones(n, 2),) * 3)
+        self.assertLessEqual(len(attnum.torch._plans), attnum.torch._KEPT)
+
+    def test_bad_input(self):
+        q = tokens(1, grad=False)
+        for sentence, call in (
+                ("^v: none", lambda: attnum.torch.attention("sima", q)),
+                ("^k: ndarray", lambda: attnum.torch.attention("sima", q, q.numpy(), q)),
+                ("^q: dtype int64", lambda: attnum.torch.attention("sima", *(q.long(),) * 3)),
+                ("^v is f32, expected f64", lambda: attnum.torch.attention("sima", q, q, q.float())),
+                ("^q: on meta", lambda: attnum.torch.attention("sima", *(q.to("meta"),) * 3)),
+                ("^sampling.kid: no such option", lambda: attnum.torch.Attention("soft", sampling={"kid": 1})(q, v=q)),
+                ("^nonsense: softmax has no such option", lambda: attnum.torch.attention("softmax", q, q, q, nonsense=1)),
+                ("^norm: object, expected", lambda: attnum.torch.attention("sima", q, q, q, norm=object()))):
+            with self.subTest(sentence=sentence), self.assertRaisesRegex(attnum.ArgumentError, sentence):
+                call()
+
+
+@unittest.skipUnless(TORCH, "PyTorch is not installed")
+class Modules(unittest.TestCase):
+    def layer(self):
+        e = torch.randn(N, 3, generator=torch.Generator().manual_seed(1))
+        return attnum.torch.Attention("linformer", e=e)
+
+    def test_parameters(self):
+        layer = self.layer()
+        self.assertEqual([name for name, _ in layer.named_parameters()], ["e"])
+        w = torch.randn(8, D)
+        performer = attnum.torch.Attention("performer", projection=w, stabilise=True)
+        self.assertEqual(list(dict(performer.named_buffers())), ["projection"])
+        q, k, v = (tokens(i, grad=False) for i in range(3))
+        doubled = performer.double()(q, k, v)
+        wanted = attnum.attention("performer", *(x.numpy() for x in (q, k, v)), projection=w.double().numpy(),
+                                  stabilise=True)
+        np.testing.assert_array_equal(doubled.numpy(), wanted)
+        drawn = {"kind": "kmeans", "count": 4, "uniforms": torch.rand(4), "steps": 2}
+        soft = attnum.torch.Attention("soft", sampling=drawn, inverse={"method": "nr-paper", "iterations": 2})
+        self.assertEqual(soft.outcome(q, v=v).status, attnum.Status.NOT_CONVERGED)
+        self.assertIn("soft, sampling.kind=kmeans", repr(soft))
+
+    def test_training(self):
+        layer, q = self.layer(), torch.randn(2, 3, N, D)
+        wanted = functional.scaled_dot_product_attention(q, q, q)
+        optimiser = torch.optim.Adam(layer.parameters(), 0.05)
+        losses = []
+        for _ in range(30):
+            optimiser.zero_grad()
+            loss = (layer(q, q, q) - wanted).square().mean()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.9 * losses[0])
+
+    def test_compiled(self):
+        """aot_eager traces forward and backward as the default does, and needs no compiler on this machine."""
+        for layer, q in ((self.layer(), torch.randn(2, 3, N, D)),
+                         (attnum.torch.Attention("soft", sampling=POOL, inverse="cholesky"), torch.randn(1, 2, N, D))):
+            k = None if layer.op == "soft" else q
+            found = []
+            for call in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True)):
+                x = q.clone().requires_grad_()
+                y = call(2 * x, None if k is None else 2 * x, x)
+                y.square().sum().backward()
+                found.append((y.detach(), x.grad, *(p.grad.clone() for p in layer.parameters())))
+                layer.zero_grad()
+            for eager, compiled in zip(*found):
+                torch.testing.assert_close(eager, compiled)
+
+    def test_operator_is_as_it_says(self):
+        """torch.library's own checks: schema, no aliases, the fake form's shapes, autograd."""
+        q, k, v = (tokens(i) for i in range(3))
+        e = tokens(4, N, 3)
+        _, text = attnum.torch._split("linformer", {"e": e})
+        torch.library.opcheck(torch.ops.attnum.attention.default, (q, k, v, [e], None, None, text))
+        dense = tokens(5, 1, N, 2, D)
+        _, text = attnum.torch._split("softmax", {"layout": "bnhd"})
+        torch.library.opcheck(torch.ops.attnum.attention.default, (dense, dense, dense, [], None, None, text))
+
+
+def seen(model, *inputs):
+    with torch.no_grad(), attnum.torch.capture(model) as found:
+        model(*inputs)
+    return found.layers
+
+
+@unittest.skipUnless(TORCH, "PyTorch is not installed")
+class Captures(unittest.TestCase):
+    def test_calls(self):
+        class Model(torch.nn.Module):
+            def forward(self, q, k, v):
+                functional.scaled_dot_product_attention(q, k, value=v)
+                return functional.scaled_dot_product_attention(query=q[0, 0], key=k[0, 0], value=v[0, 0])
+
+        q, k, v = torch.randn(2, 3, 6, 5), torch.randn(2, 3, 7, 5), torch.randn(2, 3, 7, 4)
+        first, second = seen(torch.nn.Sequential(), q) or seen(Model(), q, k, v)
+        self.assertEqual((first.name, second.name), ("attention", "attention.2"))
+        for x, y in zip((q, k, v), first[1:4]):
+            np.testing.assert_array_equal(x, y)
+        self.assertEqual(second.q.shape, (1, 1, 6, 5))
+
+    def test_multihead_attention(self):
+        x, y, z = torch.randn(2, 9, 12), torch.randn(2, 7, 5), torch.randn(2, 7, 6)
+        own = torch.nn.MultiheadAttention(12, 3, batch_first=True)
+        other = torch.nn.MultiheadAttention(12, 3, batch_first=True, kdim=5, vdim=6, bias=False)
+        for model, inputs in ((own, (x, x, x)), (own, (x, x, x, None, False)), (other, (x, y, z))):
+            for model in (model.train(), model.eval()):  # which has a fast path of its own
+                layer, = seen(model, *inputs)
+                with torch.no_grad():
+                    wanted = model(*inputs)[0]
+                    heads = functional.scaled_dot_product_attention(*map(torch.tensor, layer[1:4]))
+                    torch.testing.assert_close(model.out_proj(heads.transpose(1, 2).flatten(2)), wanted)
+        with warnings.catch_warnings(action="ignore"):
+            encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(12, 3, batch_first=True), 2).eval()
+        self.assertEqual([layer.name for layer in seen(encoder, x)], ["layers.0.self_attn", "layers.1.self_attn"])
+
+    def test_nothing_is_left_behind(self):
+        model = torch.nn.MultiheadAttention(12, 3, batch_first=True)
+        x = torch.randn(2, 9, 12)
+        with self.assertRaises(RuntimeError):
+            with attnum.torch.capture(model) as found:
+                model(x[..., :5], x, x)
+        self.assertFalse(model._forward_hooks or model._forward_pre_hooks)
+        model(x, x, x)
+        self.assertEqual(found.layers, [])
+        with self.assertRaisesRegex(attnum.ArgumentError, "^model: no attention of Linear was seen"):
+            attnum.torch.inspect(torch.nn.Linear(2, 2), torch.ones(2))
+
+    @unittest.skipUnless(installed("timm"), "timm is not installed")
+    def test_timm(self):
+        import timm
+        images = torch.randn(2, 3, 32, 32)
+        model = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=8, depth=2, reg_tokens=4).eval()
+        layers = seen(model, images)
+        self.assertEqual([(layer.name, layer.q.shape, layer.class_tokens) for layer in layers],
+                         [(f"blocks.{i}.attn", (2, 3, 21, 64), 5) for i in range(2)])
+        for block in model.blocks:
+            block.attn.fused_attn = False
+        for layer, again in zip(layers, seen(model, images), strict=True):
+            np.testing.assert_array_equal(layer.q, again.q)
+        self.assertFalse(model.blocks[0].attn.fused_attn)
+        averaged = timm.create_model("vit_tiny_patch16_224", img_size=32, patch_size=8, depth=1, class_token=False,
+                                     global_pool="avg").eval()
+        self.assertEqual(seen(averaged, images)[0].class_tokens, 0)
+
+    @unittest.skipUnless(installed("transformers"), "transformers is not installed")
+    def test_transformers(self):
+        import transformers
+        sizes = {"num_hidden_layers": 2, "hidden_size": 48, "num_attention_heads": 4, "intermediate_size": 64}
+        vit = transformers.ViTModel(transformers.ViTConfig(image_size=32, patch_size=8, **sizes)).eval()
+        bert = transformers.BertModel(transformers.BertConfig(**sizes)).eval()
+        for model, x, n, skipped in ((vit, torch.randn(1, 3, 32, 32), 17, 1), (bert, torch.arange(20)[None], 20, 0)):
+            for form in ("sdpa", "eager"):
+                with self.subTest(model=type(model).__name__, form=form):
+                    model.set_attn_implementation(form)
+                    layers = seen(model, x)
+                    self.assertEqual([(layer.q.shape, layer.class_tokens) for layer in layers],
+                                     2 * [((1, 4, n, 12), skipped)])
+                    self.assertEqual(model.config._attn_implementation, form)
+
+    def test_inspect(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cls_token = torch.nn.Parameter(torch.zeros(1, 1, 12))
+                self.blocks = torch.nn.ModuleList(torch.nn.MultiheadAttention(12, 3, batch_first=True)
+                                                  for _ in range(2))
+
+            def forward(self, x):
+                x = torch.cat((self.cls_token.expand(len(x), 1, 12), x), 1)
+                for block in self.blocks:
+                    x = x + block(x, x, x)[0]
+                return x
+
+        model, x = Model().eval(), torch.randn(1, 16, 12)
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "model.html")
+            found = attnum.torch.inspect(model, x, html=page, quick=True, m=[4], heads=1)
+            self.assertEqual(list(found), ["blocks.0", "blocks.1"])
+            for name, tables in found.items():
+                self.assertEqual(tables["inspect_advice"][0]["rule"], "conclusion")
+                self.assertTrue(all(row["tokens"] == 16 and row["m"] == 4 for row in tables["inspect"]))
+                self.assertIn(f'<details id="{name}">', page.read_text())
+                self.assertIn(tables["inspect_advice"][0]["advice"].replace("<", "&lt;"), page.read_text())
+            with torch.no_grad(), attnum.torch.capture(model) as tokens:
+                model(x)
+            paths = tokens.save(folder)
+            np.testing.assert_array_equal(np.load(paths[1]), tokens.layers[1].q)
+            self.assertEqual([path.name for path in paths], ["blocks.0.q.npy", "blocks.1.q.npy"])
+
+
+if __name__ == "__main__":
+    unittest.main()
