@@ -57,7 +57,8 @@ typedef struct {
     int64_t rows, cols, of_rows;
     const double *x, *of;
     const unsigned char *there, *of_there; /* rows that there are; null: all */
-    double *roots, *norms;                 /* of each line: without epsilon, and as it divides */
+    const double *more;    /* squares of each row of `of` that other heads have; null: none */
+    double *roots, *norms; /* of each line: without epsilon, and as it divides */
     double *y;
 } hat;
 
@@ -89,6 +90,8 @@ static void find_norms(hat *h)
             counts[line_of(by, i, j)]++;
             *sum = by->kind == NORM_LARGEST ? fmax(*sum, x) : *sum + (squares ? x * x : x);
         }
+    for (int64_t i = 0; i < h->of_rows && h->more; i++)
+        h->roots[i] += h->more[i];
     for (int64_t l = 0; l < line_count(h); l++) {
         bool terms = by->place == EPSILON_TERMS || by->place == EPSILON_ROOT_TERMS;
         double e = by->epsilon * (terms ? counts[l] : 1), root = h->roots[l];
@@ -177,6 +180,7 @@ typedef struct {
     int64_t index, n, n_k, d, dv;
     unsigned char *q_there, *k_there;
     double *q_given, *k_given; /* rows that are not there are 0 */
+    double *more;              /* of Q's rows */
     const double *v;
     double parameter; /* gamma, tau; 1 */
     hat q, k;
@@ -237,6 +241,20 @@ static double parameter_of(const attention_case *c, int64_t index)
     return ((const double *)w->data)[w->heads == 1 ? 0 : index % c->shape.heads];
 }
 
+/* What the norms of Q's rows are of beside the head's own channels; null: nothing. */
+static double *squares_of_other_heads(const attention_case *c, const norm_division *by,
+                                      int64_t index)
+{
+    int64_t rows = c->shape.tokens, d = c->shape.dim, first = index / c->shape.heads;
+    if (!by->all_heads || by->lines != LINES_ROWS)
+        return NULL;
+    double *more = zeros(rows);
+    for (int64_t i = first * c->shape.heads; i < (first + 1) * c->shape.heads; i++)
+        for (int64_t j = 0; i != index && j < rows * d; j++)
+            more[j / d] += c->q[i * rows * d + j] * c->q[i * rows * d + j];
+    return more;
+}
+
 static head head_start(const attention_case *c, const norm_form *form, int64_t index)
 {
     const atn_attention_shape *s = &c->shape;
@@ -279,6 +297,15 @@ static head head_start(const attention_case *c, const norm_form *form, int64_t i
                 .of = k.of_other ? h.q_given : h.k_given,
                 .there = h.k_there,
                 .of_there = k.of_other ? h.q_there : h.k_there};
+    h.q.more = h.more = squares_of_other_heads(c, &q, index);
+    if (q.padded && !q.of_other) {
+        h.q.of = c->q + index * h.n * h.d;
+        h.q.of_there = NULL;
+    }
+    if (k.padded && !k.of_other) {
+        h.k.of = (c->k ? c->k : c->q) + index * h.n_k * h.d;
+        h.k.of_there = NULL;
+    }
     put_hat(&h.q), put_hat(&h.k);
     return h;
 }
@@ -286,7 +313,7 @@ static head head_start(const attention_case *c, const norm_form *form, int64_t i
 static void head_free(head *h)
 {
     hat_free(&h->q), hat_free(&h->k);
-    free(h->q_given), free(h->k_given), free(h->q_there);
+    free(h->q_given), free(h->k_given), free(h->more), free(h->q_there);
 }
 
 /* The factors of S's product, tokens x d and tokens x dv: the first with the tokens' weights. */
@@ -359,7 +386,7 @@ static forward head_forward(const head *h, const double *sums)
 {
     int64_t rows = h->d, cols = state_cols(h), size = rows * cols;
     bool xca = is_xca(h);
-    forward f = {.factor = pow(h->parameter, power_of(h)),
+    forward f = {.factor = h->form->late ? 1 : pow(h->parameter, power_of(h)),
                  .s = zeros(size),
                  .e = zeros(size),
                  .y = zeros(h->n * h->dv)};
@@ -380,7 +407,7 @@ static forward head_forward(const head *h, const double *sums)
     put_hat(&f.t);
     add_product(false, xca, h->n, h->dv, h->d, xca ? h->v : h->q.y, f.t.y, f.y);
     for (int64_t i = 0; i < h->n * h->dv; i++)
-        f.y[i] = h->q_there[i / h->dv] ? f.y[i] : 0;
+        f.y[i] = h->q_there[i / h->dv] ? (h->form->late ? h->parameter : 1) * f.y[i] : 0;
     return f;
 }
 
@@ -461,7 +488,8 @@ static bool can_answer(const attention_case *c, const norm_form *form, result_ki
     const atn_attention_shape *s = &c->shape;
     bool same = s->tokens == s->key_tokens && s->dim == s->value_dim;
     return is_normed(c->reference.op) && !c->reference.causal &&
-           (!form->transposed || s->dim == s->value_dim) && (c->reference.op != ATN_XCA || same) &&
+           (!form->transposed || s->dim == s->value_dim) &&
+           (!form->late || kind == RESULT_OUTPUT) && (c->reference.op != ATN_XCA || same) &&
            (kind < RESULT_PARAMETERS || result_exists(c, kind));
 }
 

@@ -42,6 +42,8 @@ typedef struct {
     int64_t from;   /* norms of columns are of the rows from here */
     int64_t end;    /* to here; 0: of all */
     bool mean;      /* of the terms, not their sum */
+    bool padded;    /* padding counts */
+    bool all_heads; /* of rows: of all heads' channels */
     bool of_other;  /* Q is divided by K's norms, or K by Q's */
     bool detached;  /* the derivative has no part through the norm, */
     bool no_sign;   /* or one as if all were positive, */
@@ -61,6 +63,7 @@ typedef struct {
     bool power_set;
     int power; /* of gamma, 2, or tau, 1 */
     bool transposed;
+    bool late;      /* gamma or tau multiplies Y, nothing else; of the output alone */
     double initial; /* of S */
     stale_kind stale;
     stale_extent extent;

@@ -62,6 +62,9 @@ static const norm_change norm_changes[] = {
     {"%s divided by the maximum (amax), not the norm", NORMED, .how = {.kind = NORM_LARGEST}},
     {"%s divided by one norm for the whole matrix", NORMED, .how = {.lines = LINES_WHOLE}},
     {"%s divided by the mean in the place of the norm's sum", NORMED, .how = {.mean = true}},
+    {"padding counts in the norms of %s", SIMA | XCA, .how = {.padded = true}},
+    {"Q divided by norms of all heads: normed before it is split", XNORM, .places = OF_Q,
+     .how = {.all_heads = true}},
     TILES(16),
     TILES(32),
     TILES(64),
@@ -85,6 +88,7 @@ static const norm_change norm_changes[] = {
     {"the accumulator still holds all batch entries before", NORMED, .places = WITHOUT,
      .form = {.stale = STALE_ALL, .extent = STALE_OF_HEAD}},
     {"divided by tau", XCA, .places = WITHOUT, .form = {.power_set = true, .power = -1}},
+    {"tau applied after the softmax", XCA, .places = WITHOUT, .form = {.late = true}},
     {"tau applied twice", XCA, .places = WITHOUT, .form = {.power_set = true, .power = 2}},
     {"gamma applied once, not to Q and to K^T V", XNORM, .places = WITHOUT,
      .form = {.power_set = true, .power = 1}},
@@ -169,6 +173,7 @@ static bool change_division(const norm_change *n, int64_t rows, norm_division *t
     to->lines = how->lines ? how->lines : to->lines;
     to->place = how->place ? how->place : to->place;
     to->mean |= how->mean, to->of_other |= how->of_other;
+    to->padded |= how->padded, to->all_heads |= how->all_heads;
     to->detached |= how->detached, to->no_sign |= how->no_sign;
     to->negated |= how->negated, to->unguarded |= how->unguarded;
     return !n->tile || find_tile(n, rows, to);
@@ -184,7 +189,7 @@ static void change_state(const norm_form *from, norm_form *to)
         to->stale = from->stale;
         to->extent = from->extent;
     }
-    to->transposed |= from->transposed;
+    to->transposed |= from->transposed, to->late |= from->late;
 }
 
 static void set_normed(trial *t)
