@@ -413,6 +413,14 @@ static int narrowest_stored(const diagnosis *d)
     return i;
 }
 
+/* Whether a type is narrower than what is claimed; sums than what good kernels keep them in. */
+static bool is_narrower(const diagnosis *d, atn_dtype type, narrow_part part)
+{
+    double claimed = subject_unit(d->s), u = atn_dtype_roundoff(type);
+    bool wide_sums = part == NARROW_SUMS && d->s->storage != ATN_STORAGE_NATIVE;
+    return u > claimed || (wide_sums && u == claimed);
+}
+
 /* What of the arithmetic may be narrower, nearest first; one of two types of one roundoff is named
  * with the other. Returns how many. */
 static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
@@ -427,7 +435,7 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
             const char *name = atn_dtype_name(types[i]), *text = texts[part];
             bool twin = i > 0 && atn_dtype_roundoff(types[i]) == atn_dtype_roundoff(types[i - 1]);
             nearness n = {INFINITY, false};
-            if (atn_dtype_roundoff(types[i]) > subject_unit(d->s))
+            if (is_narrower(d, types[i], (narrow_part)part))
                 n = nearness_to_type(d, types[i], (narrow_part)part);
             if (part == NARROW_VALUES && !stored && i >= narrowest && is_stored_in(d, types[i]) &&
                 atn_dtype_roundoff(types[i]) > subject_unit(d->s) &&

@@ -23,6 +23,7 @@ void multiply_matrices(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
     X(MAP_IDENTITY, x, 1)                                                                          \
     X(MAP_ELU, x >= 0 ? x : expm1(x), x >= 0 ? 1 : exp(x))                                         \
     X(MAP_ELU_1, x >= 0 ? x + 1 : exp(x), x >= 0 ? 1 : exp(x))                                     \
+    X(MAP_ELU_BRANCH, x >= 0 ? x : exp(x), x >= 0 ? 1 : exp(x))                                    \
     X(MAP_ELU_EXP2, x >= 0 ? x + 1 : exp2(x), x >= 0 ? 1 : log(2) * exp2(x))                       \
     X(MAP_RELU, x > 0 ? x : 0, x > 0)                                                              \
     X(MAP_RELU_1, x > 0 ? x + 1 : 1, x > 0)                                                        \
@@ -53,7 +54,7 @@ static const struct {
 
 static bool is_there(const feature_input *in, int64_t i)
 {
-    return !in->there || in->there[i];
+    return !in->there || in->form->pads_features || in->there[i];
 }
 
 /* exp(x - max) over lines of `count` numbers, `stride` apart; divided by its sum or not. */
@@ -251,6 +252,7 @@ static double angle_factor(const feature_input *in, int64_t token, bool second)
     if (length <= 0)
         length = s->tokens > s->key_tokens ? s->tokens : s->key_tokens;
     double turn = in->form->whole_turn ? acos(-1) : acos(0);
+    token += in->keys ? in->form->positions : 0;
     double angle = turn * (double)token / (double)length;
     return second ? sine_factor(in) * sin(angle) : cos(angle);
 }

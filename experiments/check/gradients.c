@@ -20,6 +20,17 @@ bool set_result(trial *t, int value)
            result_cols(c, of) == result_cols(c, t->kind);
 }
 
+/* dY as V, of the same rows and columns. */
+bool leave_untransposed(trial *t, int value)
+{
+    attention_case *c = &t->s.c;
+    bool fits = t->kind == RESULT_VALUES && t->of == t->kind &&
+                c->shape.tokens == c->shape.key_tokens && !trial_has_landmarks(t);
+    c->v = t->s.grad_output;
+    t->of = RESULT_OUTPUT;
+    return fits;
+}
+
 const char *const role_texts[] = {"the part of Q as queries alone: that of K = Q is missing",
                                   "the part of K = Q alone: that of Q is missing", NULL};
 

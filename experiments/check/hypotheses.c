@@ -434,6 +434,11 @@ static void scaled_twice(const trial *t, const double *from, double *to)
     multiply(t, scale_of(t), from, to);
 }
 
+static void log_2_missing(const trial *t, const double *from, double *to)
+{
+    multiply(t, 1 / log(2), from, to);
+}
+
 /* What a move is of. */
 enum { OF_OUTPUT = 1, OF_GRADIENT = 2, OF_BOTH = 3 };
 
@@ -448,6 +453,7 @@ static const struct {
     {OF_GRADIENT, "%s doubled", doubled},
     {OF_GRADIENT, "%s without the factor of the scale", scale_missing},
     {OF_GRADIENT, "%s scaled twice", scaled_twice},
+    {OF_GRADIENT, "%s without the factor log(2) of exp2's derivative", log_2_missing},
     {OF_BOTH, "%s laid out as batch x tokens x heads x width", tokens_before_heads},
     {OF_BOTH, "%s transposed: width x tokens", transposed},
     {OF_BOTH, "%s laid out as heads x batch", heads_before_batch},
@@ -478,7 +484,7 @@ static bool move_result(trial *t, int value)
     const atn_sampling *s = &c->reference.sampling;
     if (move == values_added && !can_add_values(t))
         return false;
-    if ((move == scale_missing || move == scaled_twice) && !scaled)
+    if ((move == scale_missing || move == scaled_twice || move == log_2_missing) && !scaled)
         return false;
     if (move == grid_columns_first &&
         (s->height < 2 || s->height * s->width != result_rows(c, t->kind)))
@@ -498,6 +504,7 @@ static const struct {
     bool (*change)(trial *t, int value);
 } changes[] = {
     {OF_GRADIENT, ALL, in_place_texts, NULL, RESULT_PARAMETERS, set_result},
+    {OF_GRADIENT, ALL, NULL, "weights not transposed: W dY, not W^T dY", 1, leave_untransposed},
     {OF_GRADIENT, SOFT, part_texts, NULL, 4, keep_parts},
     {OF_GRADIENT, ALL, role_texts, NULL, 2, keep_role},
     {OF_GRADIENT, BIT(ATN_LINFORMER), projection_texts, NULL, 2, keep_projection},
@@ -527,11 +534,13 @@ static const struct {
     {OF_BOTH, ALL, product_texts, NULL, TAILS, leave_out_of_product},
     {OF_BOTH, ALL, twice_texts, NULL, TAILS, count_tail_twice},
     {OF_GRADIENT, ALL, arriving_tail_texts, NULL, TAILS, leave_out_arriving},
+    {OF_BOTH, ALL, held_texts, NULL, TAILS, hold_tail_alone},
+    {OF_GRADIENT, ALL, arriving_held_texts, NULL, TAILS, hold_arriving_tail_alone},
     {OF_BOTH, ALL, first_texts, NULL, 6, change_first_tile},
     {OF_BOTH, ALL, padded_texts, NULL, 4, count_padding},
     {OF_BOTH, ALL, shift_texts, NULL, 10, shift_inputs},
-    {OF_BOTH, ALL, stride_texts, NULL, 8, change_stride},
-    {OF_BOTH, ALL, mask_texts, NULL, 5, change_mask},
+    {OF_BOTH, ALL, stride_texts, NULL, STRIDES, change_stride},
+    {OF_BOTH, ALL, mask_texts, NULL, 6, change_mask},
 };
 enum { CHANGES = sizeof changes / sizeof *changes, MOST_REALS = 9 };
 

@@ -56,19 +56,23 @@ bool result_change_fits(const trial *t, int row);
 
 /* What may have been read in the place of the inputs (inputs.c): a change and the texts of its
  * values, ended by null. */
-enum { TAILS = 14 };
+enum { TAILS = 14, STRIDES = 18 };
 extern const char *const left_out_texts[],
-    *const product_texts[], *const twice_texts[], *const first_texts[],
-                                                      *const padded_texts[],
-                                                          *const shift_texts[],
-                                                              *const stride_texts[],
-                                                                  *const mask_texts[],
-                                                                      *const arriving_tail_texts[];
+    *const product_texts[],
+        *const twice_texts[], *const first_texts[],
+                                  *const padded_texts[],
+                                      *const shift_texts[],
+                                          *const stride_texts[],
+                                              *const mask_texts[], *const arriving_tail_texts[],
+                                                                       *const arriving_held_texts[],
+                                                                           *const held_texts[];
 bool leave_out_tail(trial *t, int value);
 bool leave_out_first(trial *t, int value);
 bool leave_out_of_product(trial *t, int value);
 bool count_tail_twice(trial *t, int value);
 bool leave_out_arriving(trial *t, int value);
+bool hold_tail_alone(trial *t, int value);
+bool hold_arriving_tail_alone(trial *t, int value);
 bool change_first_tile(trial *t, int value);
 bool count_padding(trial *t, int value);
 bool shift_inputs(trial *t, int value);
@@ -85,6 +89,7 @@ bool keep_projection(trial *t, int value);
 bool keep_parts(trial *t, int value);
 bool change_arriving(trial *t, int value);
 bool sum_some(trial *t, int value);
+bool leave_untransposed(trial *t, int value);
 
 /* SOFT by another form of its landmarks (landmarks.c). */
 extern const char *const normalisation_texts[], *const sampling_texts[],

@@ -111,9 +111,24 @@ bool count_tail_twice(trial *t, int value)
     return multiply_tail(t, value, 2);
 }
 
-const char *const arriving_tail_texts[] = {TAIL_TEXTS("left out of the sum over queries:")};
+const char *const held_texts[] = {TAIL_TEXTS("= for +=: the product holds nothing but")};
 
-bool leave_out_arriving(trial *t, int value)
+/* Linformer's sums over tokens are two, of K and of V. */
+bool hold_tail_alone(trial *t, int value)
+{
+    int64_t keys = t->s.judged.shape.key_tokens, count = tail_of(t, value);
+    if (count == 0)
+        return false;
+    return t->s.c.reference.op == ATN_LINFORMER ? mask_keys(t, 0, keys - count)
+                                                : multiply_values(t, 0, keys - count, 0);
+}
+
+const char *const arriving_tail_texts[] = {TAIL_TEXTS("left out of the sum over queries:")};
+const char *const arriving_held_texts[] = {
+    TAIL_TEXTS("= for +=: the sum over queries holds nothing but")};
+
+/* dY's last rows, or all but these, are 0. */
+static bool clear_arriving(trial *t, int value, bool last)
 {
     const atn_attention_shape *s = &t->s.judged.shape;
     int64_t count = tail_of(t, value), rows = s->tokens, cols = s->value_dim;
@@ -121,8 +136,18 @@ bool leave_out_arriving(trial *t, int value)
         return false;
     t->s.grad_output = trial_copy(t, t->s.grad_output, attention_case_outputs(&t->s.c));
     for (int64_t i = 0; i < attention_case_outputs(&t->s.c); i++)
-        t->s.grad_output[i] *= i / cols % rows >= rows - count ? 0 : 1;
+        t->s.grad_output[i] *= (i / cols % rows >= rows - count) == last ? 0 : 1;
     return true;
+}
+
+bool leave_out_arriving(trial *t, int value)
+{
+    return clear_arriving(t, value, true);
+}
+
+bool hold_arriving_tail_alone(trial *t, int value)
+{
+    return clear_arriving(t, value, false);
 }
 
 const char *const first_texts[] = {"counted twice: the first 16 tokens",
@@ -209,6 +234,42 @@ bool shift_inputs(trial *t, int value)
     return rows > 1;
 }
 
+/* What rows of K and V are read from. */
+typedef enum {
+    FROM_HEAD_0,
+    FROM_BATCH_0,
+    FROM_HEAD_BEFORE,
+    FROM_GROUP_MODULO, /* of g key heads h mod g, for h / (heads / g) */
+    FROM_TOKENS_FIRST, /* batch x tokens x heads x width */
+    FROM_HEADS_FIRST,  /* heads x batch x tokens x width */
+    FROM_NEXT_ROW,
+    LAST_FROM_BEFORE, /* of the last token alone: from the one before, */
+    LAST_FROM_NOWHERE /* or 0 */
+} row_source;
+
+enum { OF_K = 1, OF_V = 2 };
+static const struct {
+    int of;
+    row_source from;
+} strides[STRIDES] = {{OF_K, FROM_HEAD_0},
+                      {OF_V, FROM_HEAD_0},
+                      {OF_K | OF_V, FROM_HEAD_0},
+                      {OF_K, FROM_BATCH_0},
+                      {OF_V, FROM_BATCH_0},
+                      {OF_K | OF_V, FROM_BATCH_0},
+                      {OF_K, FROM_HEAD_BEFORE},
+                      {OF_V, FROM_HEAD_BEFORE},
+                      {OF_K | OF_V, FROM_GROUP_MODULO},
+                      {OF_K, FROM_TOKENS_FIRST},
+                      {OF_V, FROM_TOKENS_FIRST},
+                      {OF_K | OF_V, FROM_TOKENS_FIRST},
+                      {OF_K | OF_V, FROM_HEADS_FIRST},
+                      {OF_K, FROM_NEXT_ROW},
+                      {OF_V, FROM_NEXT_ROW},
+                      {OF_K | OF_V, FROM_NEXT_ROW},
+                      {OF_K | OF_V, LAST_FROM_BEFORE},
+                      {OF_K | OF_V, LAST_FROM_NOWHERE}};
+
 const char *const stride_texts[] = {"K of head 0 for every head",
                                     "V of head 0 for every head",
                                     "K and V of head 0 for every head",
@@ -217,38 +278,86 @@ const char *const stride_texts[] = {"K of head 0 for every head",
                                     "K and V of batch 0 for every batch entry",
                                     "K of the head before",
                                     "V of the head before",
+                                    "K and V of head h mod g of g, not of h / (heads / g)",
+                                    "K read as batch x tokens x heads x width",
+                                    "V read as batch x tokens x heads x width",
+                                    "K and V read as batch x tokens x heads x width",
+                                    "K and V read as heads x batch",
+                                    "K read one row too far",
+                                    "V read one row too far",
+                                    "K and V read one row too far",
+                                    "K and V of the last token are those of the one before",
+                                    "K and V of the last token are 0, but count",
                                     NULL};
 
-/* x of which heads, for every head: a wrong stride. */
-static double *restrided(trial *t, const double *x, int64_t size, int kind)
+/* The row of all heads' that row i of head h is read from; -1: none. */
+static int64_t source_row(const trial *t, row_source from, int64_t rows, int64_t b, int64_t h,
+                          int64_t i)
 {
     const atn_attention_shape *s = &t->s.c.shape;
-    double *y = trial_own(t, s->batch * s->heads * size);
-    for (int64_t b = 0; b < s->batch; b++)
-        for (int64_t h = 0; h < s->heads; h++) {
-            int64_t from = kind == 0   ? b * s->heads
-                           : kind == 1 ? h
-                                       : b * s->heads + (h > 0 ? h - 1 : 0);
-            memcpy(y + (b * s->heads + h) * size, x + from * size, (size_t)size * sizeof *y);
-        }
+    int64_t groups = t->s.key_heads, at = (b * s->heads + h) * rows + i, last = i == rows - 1;
+    switch (from) {
+    case FROM_HEAD_0:
+        return b * s->heads * rows + i;
+    case FROM_BATCH_0:
+        return h * rows + i;
+    case FROM_HEAD_BEFORE:
+        return h > 0 ? at - rows : at;
+    case FROM_GROUP_MODULO:
+        return (b * s->heads + h % groups * (s->heads / groups)) * rows + i;
+    case FROM_TOKENS_FIRST:
+        return (b * rows + i) * s->heads + h;
+    case FROM_HEADS_FIRST:
+        return (h * s->batch + b) * rows + i;
+    case FROM_NEXT_ROW:
+        return at + 1 < s->batch * s->heads * rows ? at + 1 : -1;
+    case LAST_FROM_BEFORE:
+        return at - last;
+    case LAST_FROM_NOWHERE:
+        return last ? -1 : at;
+    }
+    return at;
+}
+
+static double *misread(trial *t, const double *x, int64_t cols, row_source from)
+{
+    const atn_attention_shape *s = &t->s.c.shape;
+    int64_t rows = s->key_tokens;
+    double *y = trial_own(t, s->batch * s->heads * rows * cols);
+    for (int64_t i = 0; i < s->batch * s->heads * rows; i++) {
+        int64_t head = i / rows,
+                source = source_row(t, from, rows, head / s->heads, head % s->heads, i % rows);
+        if (source >= 0)
+            memcpy(y + i * cols, x + source * cols, (size_t)cols * sizeof *y);
+    }
     return y;
+}
+
+/* Whether it can be: there are heads, batch entries, groups of heads. */
+static bool can_misread(const trial *t, row_source from)
+{
+    const atn_attention_shape *s = &t->s.c.shape;
+    if (from == FROM_BATCH_0)
+        return s->batch > 1;
+    if (from == FROM_GROUP_MODULO)
+        return t->s.key_heads > 1 && t->s.key_heads < s->heads;
+    if (from >= FROM_NEXT_ROW)
+        return s->key_tokens > 1;
+    return s->heads > 1 && (from != FROM_HEADS_FIRST || s->batch > 1);
 }
 
 bool change_stride(trial *t, int value)
 {
     attention_case *c = &t->s.c;
-    const atn_attention_shape *s = &c->shape;
-    int kind = value < 3 ? 0 : value < 6 ? 1 : 2;
-    bool keys = value < 6 ? value % 3 != 1 : value == 6;
-    bool values = value < 6 ? value % 3 != 0 : value == 7;
-    if ((kind == 1 ? s->batch : s->heads) < 2 || (keys && !c->k) ||
-        (t->of == RESULT_KEYS && keys) || (t->of == RESULT_VALUES && values))
+    row_source from = strides[value].from;
+    bool keys = strides[value].of & OF_K, values = strides[value].of & OF_V;
+    if (!can_misread(t, from) || trial_has_landmarks(t) || (keys && !values && !c->k))
         return false;
-    if (keys)
-        c->k = restrided(t, c->k, s->key_tokens * s->dim, kind);
+    if (keys && c->k)
+        c->k = misread(t, c->k, c->shape.dim, from);
     if (values)
-        c->v = restrided(t, c->v, s->key_tokens * s->value_dim, kind);
-    return true;
+        c->v = misread(t, c->v, c->shape.value_dim, from);
+    return c->k || !keys || from < FROM_NEXT_ROW; /* K = Q was read as it is */
 }
 
 /* ---- Masks ---- */
@@ -258,6 +367,7 @@ const char *const mask_texts[] = {"padding mask of keys ignored",
                                   "padding mask of batch 0 for every batch entry",
                                   "padding masks of queries and keys ignored",
                                   "padding masks of queries and keys inverted",
+                                  "padding mask of queries ignored: their rows are not 0",
                                   NULL};
 
 /* A mask inverted, or as batch entry 0 has it; null for null. */
@@ -276,12 +386,14 @@ bool change_mask(trial *t, int value)
 {
     attention_case *c = &t->s.c;
     const unsigned char *queries = c->query_mask;
-    bool both = value > 2;
+    bool both = value > 2 && value < 5;
     if (!c->key_mask || (both && c->k && !queries))
         return false;
     if (!both)
         trial_separate_keys(t);
-    if (value % 3 == 0)
+    if (value == 5)
+        c->query_mask = NULL;
+    else if (value % 3 == 0)
         c->key_mask = NULL;
     else
         c->key_mask = changed_mask(t, c->key_mask, c->shape.key_tokens, value != 2);

@@ -279,6 +279,14 @@ static head head_start(const attention_case *c, const norm_form *form, int64_t i
                 .of = k.of_other ? h.q_given : h.k_given,
                 .there = h.k_there,
                 .of_there = k.of_other ? h.q_there : h.k_there};
+    if (q.padded && !q.of_other) {
+        h.q.of = c->q + index * h.n * h.d;
+        h.q.of_there = NULL;
+    }
+    if (k.padded && !k.of_other) {
+        h.k.of = (c->k ? c->k : c->q) + index * h.n_k * h.d;
+        h.k.of_there = NULL;
+    }
     put_hat(&h.q), put_hat(&h.k);
     return h;
 }

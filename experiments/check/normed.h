@@ -42,6 +42,7 @@ typedef struct {
     int64_t from;   /* norms of columns are of the rows from here */
     int64_t end;    /* to here; 0: of all */
     bool mean;      /* of the terms, not their sum */
+    bool padded;    /* padding counts */
     bool of_other;  /* Q is divided by K's norms, or K by Q's */
     bool detached;  /* the derivative has no part through the norm, */
     bool no_sign;   /* or one as if all were positive, */

@@ -62,6 +62,7 @@ static const norm_change norm_changes[] = {
     {"%s divided by the maximum (amax), not the norm", NORMED, .how = {.kind = NORM_LARGEST}},
     {"%s divided by one norm for the whole matrix", NORMED, .how = {.lines = LINES_WHOLE}},
     {"%s divided by the mean in the place of the norm's sum", NORMED, .how = {.mean = true}},
+    {"padding counts in the norms of %s", SIMA | XCA, .how = {.padded = true}},
     TILES(16),
     TILES(32),
     TILES(64),
@@ -169,6 +170,7 @@ static bool change_division(const norm_change *n, int64_t rows, norm_division *t
     to->lines = how->lines ? how->lines : to->lines;
     to->place = how->place ? how->place : to->place;
     to->mean |= how->mean, to->of_other |= how->of_other;
+    to->padded |= how->padded;
     to->detached |= how->detached, to->no_sign |= how->no_sign;
     to->negated |= how->negated, to->unguarded |= how->unguarded;
     return !n->tile || find_tile(n, rows, to);

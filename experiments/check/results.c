@@ -72,6 +72,42 @@ static void match_columns(const trial *t, const double *from, double *to)
               to + i * s.size);
 }
 
+static void match_rows(const trial *t, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    for (int64_t i = 0; i < s.batch * s.heads; i++)
+        match(s.rows, s.cols, s.cols, 1, t->s.results[t->kind] + i * s.size, from + i * s.size,
+              to + i * s.size);
+}
+
+/* What a head's results are added to, which should have been cleared: those of the head before, of
+ * all before, or of the batch entry before. */
+static void add_before(const trial *t, int64_t step, bool all, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    for (int64_t i = 0; i < s.batch * s.heads; i++)
+        for (int64_t j = 0; j < s.size; j++) {
+            bool there = step == 1 ? i % s.heads > 0 : i >= step;
+            double before = !there ? 0 : (all ? to : from)[(i - step) * s.size + j];
+            to[i * s.size + j] = from[i * s.size + j] + before;
+        }
+}
+
+static void add_head_before(const trial *t, const double *from, double *to)
+{
+    add_before(t, 1, false, from, to);
+}
+
+static void add_all_heads_before(const trial *t, const double *from, double *to)
+{
+    add_before(t, 1, true, from, to);
+}
+
+static void add_batch_before(const trial *t, const double *from, double *to)
+{
+    add_before(t, sizes_of(t).heads, false, from, to);
+}
+
 /* Rows by one down or up; what comes in at the end is anybody's. */
 static void shift_rows(const trial *t, int64_t by, const double *from, double *to)
 {
@@ -157,6 +193,20 @@ static void fit_constants_of_columns(const trial *t, const double *from, double 
     fit(t, FIT_CONSTANTS, 0, 1, from, to);
 }
 
+/* 0 where it is, and the factor that fits best elsewhere: 1 / (1 - p). */
+static void drop_out(const trial *t, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    const double *got = t->s.results[t->kind];
+    double product = 0, square = 0;
+    for (int64_t i = 0; i < s.batch * s.heads * s.size; i++) {
+        product += got[i] * from[i];
+        square += got[i] != 0 ? from[i] * from[i] : 0;
+    }
+    for (int64_t i = 0; i < s.batch * s.heads * s.size; i++)
+        to[i] = got[i] != 0 ? product / square * from[i] : 0;
+}
+
 /* ---- The table ---- */
 
 /* Whether there is more than one head, batch entry or column. */
@@ -175,6 +225,12 @@ static bool has_columns(const result_sizes *s)
     return s->cols > 1 && s->rows > 1;
 }
 
+/* And few enough rows to compare each with each. */
+static bool has_few_rows(const result_sizes *s)
+{
+    return has_columns(s) && s->batch * s->heads * s->rows * s->size <= (int64_t)1 << 26;
+}
+
 const result_change result_changes[] = {
     {"%s's rows shifted down by one", shift_down, false, has_columns},
     {"%s's rows shifted up by one", shift_up, false, has_columns},
@@ -182,6 +238,14 @@ const result_change result_changes[] = {
     {"batch entries in another order, or one in another's place", match_batches, false,
      has_batches},
     {"columns (channels) in another order", match_columns, false, has_columns},
+    {"rows (tokens) in another order, or one in another's place", match_rows, false, has_few_rows},
+    {"the head before is still in the accumulator of the %s", add_head_before, false, has_heads},
+    {"all heads before are still in the accumulator of the %s", add_all_heads_before, false,
+     has_heads},
+    {"the batch entry before is still in the accumulator of the %s", add_batch_before, false,
+     has_batches},
+    {"dropout left on: some numbers are 0, the others divided by 1 - p", drop_out, true,
+     has_columns},
     {"each head multiplied by a factor of its own", fit_heads, true, has_heads},
     {"each column (channel) multiplied by a factor of its own", fit_columns, true, has_columns},
     {"each row multiplied by a factor of its own: another normaliser, or none", fit_rows, true,

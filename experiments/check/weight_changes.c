@@ -151,6 +151,12 @@ const weight_change weight_changes[] = {
            ANY_MASK, false, .accumulator = RESCALE_OWN, .sum = RESCALE_OWN),
     BLOCKS("softmax of each block of keys by itself, and the mean of all", DIVIDED, ANY_MASK, true,
            .divide = DIVIDE_BLOCKS),
+    OUTPUT("softmax of each of 2 splits of the keys by itself, and the mean of all", DIVIDED,
+           ANY_MASK, .divide = DIVIDE_BLOCKS, .splits = 2),
+    OUTPUT("softmax of each of 4 splits of the keys by itself, and the mean of all", DIVIDED,
+           ANY_MASK, .divide = DIVIDE_BLOCKS, .splits = 4),
+    OUTPUT("softmax of each of 8 splits of the keys by itself, and the mean of all", DIVIDED,
+           ANY_MASK, .divide = DIVIDE_BLOCKS, .splits = 8),
     /* Exponentials. */
     OUTPUT("exp of logits in bf16", (LOGITS | OP(GAUSSIAN)), ANY_MASK,
            .exponential = EXP_OF_BF16_FIRST),
@@ -204,6 +210,7 @@ const weight_change weight_changes[] = {
     ANY("elu without its 1 in phi", OP(ELU), ANY_MASK, BOTH_MAPS(MAP_ELU)),
     ANY("elu without its 1 in phi(q)", OP(ELU), ANY_MASK, .queries = MAP_ELU),
     ANY("elu without its 1 in phi(k)", OP(ELU), ANY_MASK, .keys = MAP_ELU),
+    ANY("elu: x, not 1 + x, where x > 0", OP(ELU), ANY_MASK, BOTH_MAPS(MAP_ELU_BRANCH)),
     ANY("phi = 1 + elu, for ReLU", OP(COSFORMER), ANY_MASK, BOTH_MAPS(MAP_ELU_1)),
     ANY("phi = ReLU, for 1 + elu", OP(ELU), ANY_MASK, BOTH_MAPS(MAP_RELU)),
     ANY("phi = 1 + ReLU", OP(ELU) | OP(COSFORMER), ANY_MASK, BOTH_MAPS(MAP_RELU_1)),
@@ -223,6 +230,8 @@ const weight_change weight_changes[] = {
     ANY("the sines' half of the features left out", OP(COSFORMER) | OP(RFF), ANY_MASK, .sines = 1),
     ANY("the sines' sign: cos of a sum, not of a difference", OP(COSFORMER) | OP(RFF), ANY_MASK,
         .sines = 2),
+    ANY("keys' positions one too large", OP(COSFORMER), ANY_MASK, .positions = 1),
+    ANY("keys' positions one too small", OP(COSFORMER), ANY_MASK, .positions = -1),
     ANY("the angles with pi for pi/2", OP(COSFORMER), ANY_MASK, .whole_turn = true),
     ANY("softmax of Q left out", OP(EFFICIENT), ANY_MASK, .queries = MAP_IDENTITY),
     ANY("softmax of K left out", OP(EFFICIENT), ANY_MASK, .keys = MAP_IDENTITY),
@@ -233,6 +242,8 @@ const weight_change weight_changes[] = {
         .keys = MAP_OVER_CHANNELS),
     ANY("both softmaxes over the wrong axis", OP(EFFICIENT), ANY_MASK, .queries = MAP_OVER_TOKENS,
         .keys = MAP_OVER_CHANNELS),
+    ANY("padding counts in the sums of K's softmax", OP(EFFICIENT), IF_PADDED,
+        .pads_features = true),
     ANY("softmax of K over all of the matrix, not over tokens", OP(EFFICIENT), ANY_MASK,
         .keys = MAP_OVER_ALL),
     ANY("softmax of Q not divided by its sum: exp(x)", OP(EFFICIENT), ANY_MASK, .queries = MAP_EXP),
@@ -277,6 +288,13 @@ const weight_change weight_changes[] = {
              .nystrom = NYSTROM_DETACH_LANDMARKS),
     GRADIENT("denominator detached: no gradient through the sum", DIVIDED | OP(EFFICIENT) | NYSTROM,
              .detach_sum = true),
+    GRADIENT("the row term, the denominator's gradient, of the wrong sign", DIVIDED,
+             .row_term = -1),
+    GRADIENT("the row term, the denominator's gradient, twice", DIVIDED, .row_term = 2),
+    GRADIENT("the sum's logarithm in base 2 in the backward pass, but exp", OP(SOFTMAX),
+             .kept = SUM_IN_BASE_2),
+    GRADIENT("the sum's logarithm in base e in the backward pass, but exp2", OP(SOFTMAX),
+             .kept = SUM_OF_BASE_2),
     GRADIENT("the keys' sum detached: no gradient through it", RATIOS, .detach_keys = true),
     GRADIENT("stabiliser detached: no gradient through the maximum", OP(PERFORMER),
              .stabilise = STABILISED_DETACHED),
@@ -317,7 +335,7 @@ bool weight_change_fits(const weight_change *change, const subject *s, result_ki
         return false;
     if (kind == RESULT_OUTPUT ? change->gradient_only : kind > RESULT_VALUES || change->output_only)
         return false;
-    if (form->block >= keys ||
+    if (form->block >= keys || form->splits >= keys ||
         (form->state == STATE_TRANSPOSED && feature_width(&of_q) != c->shape.value_dim) ||
         (form->state > STATE_TRANSPOSED && c->shape.heads * c->shape.batch < 2))
         return false;

@@ -507,9 +507,10 @@ static void divisors_backward(weighing *h, double *dw, double *dphi_q)
             dby[i] *= rows && h->by[i] <= h->c->reference.cosformer.epsilon ? 0 : 1;
     for (int64_t j = 0; j < h->keys * h->width; j++)
         z[j % h->width] += !h->key_there || h->key_there[j / h->width] ? h->phi_k[j] : 0;
+    double times = h->form->row_term ? h->form->row_term : 1;
     for (int64_t i = 0; i < h->n * h->keys && !h->form->detach_sum; i++)
         if ((kind == DIVIDE_ROWS && !h->form->detach_keys) || columns)
-            dw[i] += dby[columns ? i % h->keys : i / h->keys] * h->g[i];
+            dw[i] += times * dby[columns ? i % h->keys : i / h->keys] * h->g[i];
     for (int64_t i = 0; i < h->n * h->width && rows && !h->form->detach_sum; i++) {
         int64_t r = i % h->width;
         double by = dby[i / h->width];
@@ -523,6 +524,21 @@ static void divisors_backward(weighing *h, double *dw, double *dphi_q)
     free(z), free(dz), free(dby);
 }
 
+/* By what a row's weights are too large where the backward pass makes them anew, exp(x - log sum),
+ * from a logarithm of another base: base 2 for e, or the reverse. */
+static double anew(const weighing *h, int64_t i)
+{
+    if (h->form->kept == SUM_RIGHT)
+        return 1;
+    double of_sum = log(h->by[i]), base = h->form->kept == SUM_IN_BASE_2 ? 1 / log(2) : log(2);
+    for (int64_t j = i * h->keys; j < (i + 1) * h->keys && is_shifted(h); j++)
+        if (h->e[j] > 0) { /* e = exp(x - the maximum) */
+            of_sum += h->x[j] - log(h->e[j]);
+            break;
+        }
+    return exp(of_sum * (1 - base));
+}
+
 /* dQ, dK and dV of the head, of what is multiplied. */
 static void find_gradients(const subject *s, weighing *h, const double *arriving, double *dq,
                            double *dk, double *dv)
@@ -532,6 +548,8 @@ static void find_gradients(const subject *s, weighing *h, const double *arriving
     find_output(s, h, y);
     double *dphi_q = room(h->n * h->width + 1), *dphi_k = room(h->keys * h->width + 1);
     clear_padded_rows(h, dy);
+    for (int64_t i = 0; i < h->n * h->dv; i++)
+        dy[i] *= anew(h, i / h->dv);
     multiply_matrices(true, false, h->keys, h->dv, h->n, 1, h->w, dy, 0, dv);
     multiply_matrices(false, true, h->n, h->keys, h->dv, 1, dy, h->v, 0, dw);
     divisors_backward(h, dw, dphi_q);
@@ -598,6 +616,10 @@ static void answer(const weight_form *form, const subject *s, result_kind kind, 
         nystrom_answer(form, s, kind, to);
         return;
     }
+    weight_form sized = *form;
+    if (form->splits)
+        sized.block = (s->c.shape.key_tokens + form->splits - 1) / form->splits;
+    form = &sized;
     for (int64_t i = 0; i < s->c.shape.batch * s->c.shape.heads; i++) {
         weighing h = weighing_start(s, form, i);
         if (kind == RESULT_OUTPUT)

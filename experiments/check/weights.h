@@ -82,6 +82,7 @@ typedef enum {
     MAP_IDENTITY,
     MAP_ELU,
     MAP_ELU_1,
+    MAP_ELU_BRANCH,
     MAP_ELU_EXP2,
     MAP_RELU,
     MAP_RELU_1,
@@ -122,11 +123,16 @@ typedef enum {
     NYSTROM_DETACH_LANDMARKS
 } nystrom_form;
 
+/* The logarithm of the sum in the backward pass, by which it makes its weights anew. */
+typedef enum { SUM_RIGHT, SUM_IN_BASE_2, SUM_OF_BASE_2 } kept_sum;
+
 /* What is done otherwise; 0: nothing. */
 typedef struct {
     seen_kind numerator, denominator;
     bool pads_numerator, pads_denominator; /* the padding mask ignored */
     int64_t block;
+    int64_t splits;            /* as many blocks */
+    bool pads_features;        /* padding counts in softmaxes over tokens */
     bool mask_set, mask_added; /* logits that are not seen become `masked`, or that more */
     double masked;
     divisor divide;
@@ -142,7 +148,10 @@ typedef struct {
     stabiliser stabilise;
     state_form state;
     bool detach_sum, detach_keys; /* D is a constant, or the keys' part of it */
-    double raise;                 /* added to D */
+    int row_term;                 /* the derivative through D, so many times; 0: once */
+    kept_sum kept;
+    int positions; /* added to those of keys */
+    double raise;  /* added to D */
     nystrom_form nystrom;
     double fitted[3]; /* c0, c1, c2; or what is added to D */
 } weight_form;

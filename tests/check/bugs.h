@@ -24,7 +24,9 @@ enum {
     NEEDS_PADDING = 8,
     NEEDS_DEAD = 16,
     NEEDS_LARGE = 32,
-    NEEDS_TINY = 64
+    NEEDS_TINY = 64,
+    NEEDS_GROUPS = 128, /* heads that share keys and values */
+    NEEDS_SHARED = 256  /* K = Q */
 };
 
 /* X(code, name, operators, needs, words). words: of a finding that names it rightly: one of the
@@ -53,10 +55,14 @@ enum {
       "head&zero|head&missing|head&written")                                                       \
     X(BATCH_TWICE, "the second batch entry has the first added", EVERY, NEEDS_BATCH,               \
       "batch|accumul")                                                                             \
+    X(HEAD_TWICE, "each head has the one before added", EVERY, NEEDS_HEADS,                        \
+      "head before|heads before|accumul")                                                          \
     X(NAN_ROW, "one row is NaN", EVERY, 0, "nan|finite")                                           \
     X(OFFSET, "a constant added: 1 % of the output's size", EVERY, 0,                              \
       "bias|offset|constant added|mean")                                                           \
     X(VALUES_ADDED, "V added: a residual connection", KEYED, 0, "values added|residual")           \
+    X(DROPOUT, "dropout left on: a tenth of the output 0, the rest / 0.9", EVERY, 0, "dropout")    \
+    X(ROWS_INTERLEAVED, "rows of each 8 in the order 0 4 1 5 2 6 3 7", EVERY, 0, "rows&order")     \
     X(RESULT_BF16, "results rounded to bf16, though more is claimed", EVERY, 0, "bf16")            \
     X(RESULT_F16, "results rounded to f16, though more is claimed", EVERY, 0, "f16|tf32")          \
     X(RESULT_F32, "results rounded to f32, f64 claimed", EVERY, 0, "f32")                          \
@@ -70,6 +76,7 @@ enum {
     X(OPERANDS_TF32, "products in tf32, f32 claimed", EVERY & ~SOFTS, 0, "tf32|f16")               \
     X(OPERANDS_BF16, "products in bf16, f32 claimed", EVERY & ~SOFTS, 0, "bf16")                   \
     X(PARTIALS_BF16, "sums over tokens kept in bf16 between tiles of 16", EVERY, 0, "bf16")        \
+    X(STATE_TF32, "the sum over tokens in tf32, f32 claimed", EVERY & ~SOFTS, 0, "tf32|f16")       \
     X(EXP_OVERFLOW, "exponentials in f16, without the maximum", LOGITS | OP(EFFICIENT),            \
       NEEDS_LARGE, "overflow|nan|finite|maximum|f16")                                              \
     X(FLUSHED, "subnormal numbers flushed to zero", EVERY, NEEDS_TINY, "subnormal|flush|zero")     \
@@ -83,6 +90,16 @@ enum {
     X(KEYS_ARE_QUERIES, "Q for K", KEYED, 0, "keys ignored|k = q")                                 \
     X(QUERIES_KEYS, "Q and K exchanged", KEYED, 0, "queries and keys")                             \
     X(KEYS_VALUES, "K and V exchanged", KEYED, 0, "keys and values")                               \
+    X(GROUPS_MODULO, "key head h mod g, not h / (heads / g)", KEYED, NEEDS_GROUPS, "head&mod")     \
+    X(KEYS_TOKENS_FIRST, "K and V read as batch x tokens x heads x width", KEYED, NEEDS_HEADS,     \
+      "tokens x heads")                                                                            \
+    X(KEYS_HEADS_FIRST, "K and V read as heads x batch", KEYED, NEEDS_HEADS | NEEDS_BATCH,         \
+      "heads x batch")                                                                             \
+    X(KEYS_ONE_ROW_ON, "K and V read one row too far", KEYED, 0, "one row|shift")                  \
+    X(CACHE_NOT_WRITTEN, "the last token's K and V still are 0", LENGTHS, 0,                       \
+      "zero|are 0|left out")                                                                       \
+    X(CACHE_STALE, "the last token's K and V are those of the one before", KEYED, 0,               \
+      "one before|twice&last")                                                                     \
     X(LAST_TOKEN, "the last token left out", LENGTHS, 0, "last|tail|left out|missing")             \
     X(LAST_4, "the last 4 tokens left out", LENGTHS, 0, "last|tail|left out|missing")              \
     X(TAIL_16, "the last n mod 16 (or 16) tokens left out", LENGTHS, 0,                            \
@@ -94,6 +111,8 @@ enum {
       "zero&token|padd|phantom|tile")                                                              \
     X(STATE_TAIL, "the product with V leaves out the last n mod 16 (or 16) tokens", EVERY, 0,      \
       "last|tail|left out|missing")                                                                \
+    X(STATE_OF_LAST_TILE, "the product with V of the last tile alone: = for +=", EVERY, 0,         \
+      "= for +=")                                                                                  \
     X(STATE_TWICE, "the product with V counts 16 tokens twice", EVERY, 0, "twice|tile|token")      \
     X(STATE_STALE, "the head before is still in the accumulator", TOKENS, NEEDS_HEADS,             \
       "head before|previous|accumul|stale")                                                        \
@@ -111,6 +130,10 @@ enum {
     X(PADDING_INVERTED, "padding mask inverted", EVERY & ~SOFTS, NEEDS_PADDING, "mask|padd")       \
     X(PADDING_OF_BATCH_0, "batch entry 0's mask for every one", EVERY & ~SOFTS,                    \
       NEEDS_PADDING | NEEDS_BATCH, "mask|padd")                                                    \
+    X(NORM_PADDED, "norms, or K's softmax, count padded tokens",                                   \
+      OP(SIMA) | OP(XCA) | OP(EFFICIENT), NEEDS_PADDING, "padd")                                   \
+    X(PADDED_QUERIES, "rows of padded queries are not 0", EVERY & ~SOFTS, NEEDS_PADDING,           \
+      "mask|padd")                                                                                 \
     /* Scales and exponentials. */                                                                 \
     X(SCALE_MISSING, "scale missing", KERNELS | LOGITS | OP(PERFORMER) | OP(RFF), 0,               \
       "not scaled|scale 1|scale")                                                                  \
@@ -139,6 +162,11 @@ enum {
       "rescal|maximum|online|sum")                                                                 \
     X(SUM_OF_LAST_BLOCK, "online softmax: the sum of the last block alone", OP(SOFTMAX), 0,        \
       "sum|block|online")                                                                          \
+    X(RESCALE_LAST, "online softmax: the last block not rescaled", OP(SOFTMAX), 0,                 \
+      "rescal|maximum|online|block")                                                               \
+    X(SPLITS_AVERAGED, "two splits of the keys, averaged without their sums", OP(SOFTMAX), 0,      \
+      "block|split|each")                                                                          \
+    X(WEIGHTS_DROPPED, "dropout of the weights left on", OP(SOFTMAX) | OP(GAUSSIAN), 0, "dropout") \
     X(QUERY_WEIGHTS, "softmax of Q left out", OP(EFFICIENT), 0, "q&softmax")                       \
     X(KEY_WEIGHTS, "softmax of K over channels", OP(EFFICIENT), 0, "axis|channel")                 \
     X(LOGITS_SCALED, "Q divided by sqrt(d) first", OP(EFFICIENT) | OP(SIMA) | OP(ELU), 0,          \
@@ -170,6 +198,9 @@ enum {
       "gamma|temperature|tau")                                                                     \
     X(GAMMA_IGNORED, "gamma or tau ignored", OP(XNORM) | OP(XCA), 0, "gamma|temperature|tau")      \
     X(TAU_DIVIDES, "divided by tau", OP(XCA), 0, "tau|temperature")                                \
+    X(TAU_LATE, "tau applied after the softmax", OP(XCA), 0, "tau|temperature|factor of its own")  \
+    X(NORM_BEFORE_HEADS, "Q normed before it is split into heads", OP(XNORM), NEEDS_HEADS,         \
+      "heads&norm|all heads")                                                                      \
     /* Linear attention's ratios. */                                                               \
     X(DIVIDED_BY_N, "divided by n for the normaliser", RATIOS, 0, "divid|normalis")                \
     X(SUM_OF_QUERIES, "sum of phi(q) in the denominator", RATIOS, 0, "denominator|phi(q)")         \
@@ -177,11 +208,14 @@ enum {
     X(FULL_DENOMINATOR, "denominator over all keys, causal numerator", OP(ELU), NEEDS_CAUSAL,      \
       "denominator")                                                                               \
     X(ELU_WITHOUT_1, "elu without its 1", OP(ELU), 0, "elu|1 +")                                   \
+    X(ELU_BRANCH, "x, not x + 1, where x > 0", OP(ELU), 0, "elu|1 +")                              \
     X(FEATURES_OF_K_ONLY, "phi applied to K alone", OP(ELU) | OP(COSFORMER), 0,                    \
       "phi|feature|relu")                                                                          \
     X(SIN_MISSING, "the sines' half missing", OP(COSFORMER) | OP(RFF), 0, "sin")                   \
+    X(SIN_SIGN, "cos of a sum for that of a difference", OP(COSFORMER) | OP(RFF), 0, "sin")        \
     X(WEIGHTS_IGNORED, "cosines left out", OP(COSFORMER), 0, "weighting|cos")                      \
     X(LENGTH_WRONG, "M = n + 64 in the cosines", OP(COSFORMER), 0, "length|m =")                   \
+    X(POSITIONS_SHIFTED, "keys' positions one too large", OP(COSFORMER), 0, "position")            \
     X(FEATURE_COUNT, "1/M or 1/sqrt(M) forgotten", OP(RFF), 0, "constant|sqrt(m)|features")        \
     X(FEATURE_SCALE, "sqrt(s) for sqrt(2 s)", OP(RFF), 0, "scale|2 s")                             \
     X(HALF_SQUARE, "|x|^2/2 left out of the features", OP(PERFORMER), 0, "|x|^2|square|feature")   \
@@ -219,6 +253,15 @@ enum {
     X(SIDE_DETACHED, "K(L, Q) detached", SOFTS, 0, "k(l, q) detached|k(l; q) detached")            \
     X(BACKWARD_UNMASKED, "no causal mask in the backward pass", OP(SOFTMAX), NEEDS_CAUSAL,         \
       "causal|mask")                                                                               \
+    X(BACKWARD_NO_PADDING, "no padding mask in the backward pass", KEYED, NEEDS_PADDING,           \
+      "mask|padd")                                                                                 \
+    X(BACKWARD_NO_SCALE, "no scale in the backward pass", KERNELS | LOGITS, 0, "scale")            \
+    X(SUM_IN_BASE_2, "backward: the sum's logarithm in base 2, but exp", OP(SOFTMAX), 0,           \
+      "base 2|log2")                                                                               \
+    X(ROW_TERM_SIGN, "backward: the row term of the wrong sign", OP(SOFTMAX), 0, "row term")       \
+    X(ROW_TERM_TWICE, "backward: the row term twice", OP(SOFTMAX), 0, "row term")                  \
+    X(QUERIES_ALONE, "dQ without what comes by K = Q", KEYED, NEEDS_SHARED, "part of q")           \
+    X(KEYS_ALONE, "dQ of K = Q alone", KEYED, NEEDS_SHARED, "part of k")                           \
     X(GRADIENT_SIGN, "dQ of the wrong sign", EVERY, 0, "sign")                                     \
     X(GRADIENT_DOUBLED, "dQ doubled", EVERY, 0, "doubled|factor|constant")                         \
     X(GRADIENT_HALVED, "dQ halved", EVERY, 0, "halved|factor|constant")                            \
@@ -226,10 +269,16 @@ enum {
     X(GRADIENT_1_005, "gradients x 1.005", EVERY, 0, "constant|factor")                            \
     X(GRADIENT_CHANNEL, "one channel of dQ and dV + 5 %", EVERY, 0, "column|channel")              \
     X(GRADIENT_UNSCALED, "dQ without the scale", KERNELS | LOGITS, 0, "scale|constant")            \
+    X(GRADIENT_LN2, "dQ without the factor ln 2 of exp2", LOGITS | KERNELS, 0, "log(2)|log2")      \
     X(GRADIENTS_SWAPPED, "dQ and dK exchanged", KEYED, 0, "in its place|exchang|swap")             \
     X(GRADIENT_TAIL, "the last tile of dV not written", EVERY, 0, "last|tail|zero|tile")           \
     X(GRADIENT_TAIL_DY, "dK and dV without the last tile of queries", EVERY, 0,                    \
       "last|tail|tile|queries")                                                                    \
+    X(GRADIENT_LAST_DY, "dK and dV of the last tile of queries alone: = for +=", EVERY, 0,         \
+      "= for +=")                                                                                  \
+    X(GRADIENT_HEAD_TWICE, "dK and dV of the head before not cleared", EVERY, NEEDS_HEADS,         \
+      "head before|heads before|accumul")                                                          \
+    X(GRADIENT_UNTRANSPOSED, "dV = W dY, not W^T dY", KEYED, 0, "transpos")                        \
     X(GRADIENT_TILE, "16 rows of dQ added twice", EVERY, 0, "twice|tile|row")                      \
     X(GRADIENT_BATCH, "a parameter's gradient of one batch entry alone",                           \
       OP(XNORM) | OP(XCA) | OP(LINFORMER), NEEDS_BATCH, "batch")                                   \

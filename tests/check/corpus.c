@@ -26,7 +26,9 @@ typedef struct {
     atn_dtype numbers;
     filling filling;
     bool causal, padding, gradients, diagnosed, quick, few;
-    int sample; /* 0: all */
+    bool shared;  /* K = Q */
+    bool grouped; /* heads 2 i and 2 i + 1 have the same keys and values */
+    int sample;   /* 0: all */
     unsigned operators;
 } problem;
 
@@ -49,6 +51,11 @@ static const problem problems[] = {
      .operators = OP(SIMA) | OP(XCA)},
     {100, 100, 16, 2, 1, ATN_F32, LARGE, .gradients = true, .few = true, .sample = 3,
      .operators = EVERY & ~OP(PERFORMER)},
+    {40, 40, 8, 2, 2, ATN_BF16, .shared = true, .gradients = true, .diagnosed = true,
+     .operators = KEYED},
+    {48, 48, 8, 4, 2, ATN_BF16, .grouped = true, .diagnosed = true, .operators = KEYED},
+    {40, 40, 8, 1, 1, ATN_BF16, .gradients = true, .sample = 3, .operators = EVERY},
+    {24, 24, 8, 1, 3, ATN_F32, .gradients = true, .sample = 5, .operators = EVERY},
     {64, 64, 16, 2, 1, ATN_BF16, TINY, .operators = LINEAR | OP(SOFTMAX)},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
@@ -253,13 +260,24 @@ static void refill_parameters(const problem *p, attention_case *c)
     }
 }
 
+/* Pairs of heads get one's keys and values. */
+static void share_among_heads(attention_case *c)
+{
+    const atn_attention_shape *s = &c->shape;
+    int64_t keys = s->key_tokens * s->dim, values = s->key_tokens * s->value_dim;
+    for (int64_t i = 1; i < s->batch * s->heads; i += 2) {
+        memcpy(c->k + i * keys, c->k + (i - 1) * keys, (size_t)keys * sizeof *c->k);
+        memcpy(c->v + i * values, c->v + (i - 1) * values, (size_t)values * sizeof *c->v);
+    }
+}
+
 static exam make_exam(const problem *p, atn_operator op, uint64_t seed)
 {
     attention_choice choice = {.op = op,
                                .variant = variant_of(op),
                                .dtype = ATN_F32,
                                .shape = {p->batch, p->heads, p->n, p->d, p->d, p->keys},
-                               .cross = true,
+                               .cross = !p->shared,
                                .padding = p->padding,
                                .causal = p->causal,
                                .optional = op == ATN_XNORM || op == ATN_XCA || op == ATN_LINFORMER,
@@ -276,7 +294,12 @@ static exam make_exam(const problem *p, atn_operator op, uint64_t seed)
     refill(p, attention_case_values(c), p->d, false, c->v);
     refill(&(problem){.numbers = p->numbers}, attention_case_outputs(c), p->d, false, c->dout);
     refill_parameters(p, c);
-    e.s = (subject){.c = *c, .judged = *c, .grad_output = c->dout};
+    if (p->grouped)
+        share_among_heads(c);
+    e.s = (subject){.c = *c,
+                    .judged = *c,
+                    .grad_output = c->dout,
+                    .key_heads = p->heads / (p->grouped ? 2 : 1)};
     return e;
 }
 
@@ -436,12 +459,15 @@ static bool bug_is_of(const exam *e, bug b)
     unsigned has = (p->heads > 1 ? NEEDS_HEADS : 0) | (p->batch > 1 ? NEEDS_BATCH : 0) |
                    (p->causal ? NEEDS_CAUSAL : 0) | (p->padding ? NEEDS_PADDING : 0) |
                    (p->filling == DEAD ? NEEDS_DEAD : 0) | (p->filling == LARGE ? NEEDS_LARGE : 0) |
-                   (p->filling == TINY ? NEEDS_TINY : 0);
-    bool special = p->causal || p->padding || p->filling == DEAD || p->filling == TINY;
+                   (p->filling == TINY ? NEEDS_TINY : 0) | (p->grouped ? NEEDS_GROUPS : 0) |
+                   (p->shared ? NEEDS_SHARED : 0);
+    bool special = p->causal || p->padding || p->filling == DEAD || p->filling == TINY ||
+                   p->grouped || p->shared;
     if (!(bugs[b].operators >> e->c.choice.op & 1) || (bugs[b].needs & ~has) || !is_sampled(e, b))
         return false;
     /* what the other problems try as well is left to them */
-    return !special || (bugs[b].needs & (NEEDS_CAUSAL | NEEDS_PADDING | NEEDS_DEAD | NEEDS_TINY));
+    return !special || (bugs[b].needs & (NEEDS_CAUSAL | NEEDS_PADDING | NEEDS_DEAD | NEEDS_TINY |
+                                         NEEDS_GROUPS | NEEDS_SHARED));
 }
 
 /* Where a result is what the right kernel has, the bug is not in it. NaN is. */
@@ -515,15 +541,24 @@ static void try_arrangements(corpus *all, exam *e, int i)
     }
 }
 
+/* Whether a code is in a list of them, commas between; null: of all. */
+static bool is_wished(const char *codes, const char *code)
+{
+    size_t length = strlen(code);
+    for (const char *at = codes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncasecmp(at, code, length) == 0 && (!at[length] || at[length] == ','))
+            return true;
+    return !codes;
+}
+
 static void try_bugs(corpus *all, exam *e, int i)
 {
-    const char *wished = all->w->bug;
     kernel_choice choice = {arithmetics[i].a, ARRANGED_PLAIN, NO_BUG, e->p->gradients};
     double *right[RESULT_COUNT];
     kernel_run(&e->c, &choice, right);
     for (int b = 0; b < BUG_COUNT; b++) {
         choice.bug = (bug)b;
-        if ((!wished || strcasecmp(wished, bugs[b].code) == 0) && bug_is_of(e, choice.bug))
+        if (is_wished(all->w->bug, bugs[b].code) && bug_is_of(e, choice.bug))
             try_bug(all, e, &choice, right);
     }
     kernel_free(right);
@@ -638,7 +673,7 @@ static int check_rounding(void)
 /* ---- The command ---- */
 
 static const char usage[] =
-    "corpus [--quick] [--goals] [--operator NAME] [--bug CODE|right] [--type f64|f32|tf32|bf16|f16]\n"
+    "corpus [--quick] [--goals] [--operator NAME] [--bug CODES|right] [--type f64|f32|tf32|bf16|f16]\n"
     "       [--diagnose some|all|none] [--n TOKENS] [--seed N]\n"
     "       [--out FILE.csv] [--list]\n";
 

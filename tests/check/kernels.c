@@ -35,6 +35,7 @@ typedef struct {
     const kernel_choice *choice;
     int64_t batch, head;
     node q, k, v;
+    node q_given, k_given;       /* with padding */
     node query_there, key_there; /* n x 1 flags */
     int64_t first_key;           /* the token that row 0 of k is */
     node parameters[ATN_PARAMETER_COUNT];
@@ -213,8 +214,12 @@ static node over_tokens(head *h, node a, node b)
     if (has(h, BUG_STATE_TWICE))
         return dot_tn(h, tape_below(h->t, a, tape_slice(h->t, a, 0, tile)),
                       tape_below(h->t, b, tape_slice(h->t, b, 0, tile)));
+    if (has(h, BUG_STATE_OF_LAST_TILE))
+        return dot_tn(h, tape_slice(h->t, a, n - tail, tail), tape_slice(h->t, b, n - tail, tail));
     if (has(h, BUG_PARTIALS_BF16))
         return sum_of_tiles(h, a, b);
+    if (has(h, BUG_STATE_TF32))
+        return dot_tn(h, tape_of(h->t, TAPE_AS_TF32, a, 0), tape_of(h->t, TAPE_AS_TF32, b, 0));
     return dot_tn(h, a, b);
 }
 
@@ -235,10 +240,37 @@ static node state(head *h, node a, node b)
     return s;
 }
 
+/* 0 for a tenth of the numbers, 1 / 0.9 for the others, by a hash. */
+double dropout(uint64_t i)
+{
+    i = (i + 1) * 0x9e3779b97f4a7c15u;
+    i = (i ^ i >> 30) * 0xbf58476d1ce4e5b9u;
+    i = (i ^ i >> 27) * 0x94d049bb133111ebu;
+    return (i ^ i >> 31) % 10 ? 1 / 0.9 : 0;
+}
+
+static node dropped(head *h, node weights)
+{
+    int64_t rows = rows_of(h, weights), cols = tape_cols(h->t, weights);
+    double *kept = must_allocate((size_t)(rows * cols), sizeof *kept);
+    for (int64_t i = 0; i < rows * cols; i++)
+        kept[i] = dropout((uint64_t)((h->batch * h->c->shape.heads + h->head) * rows * cols + i));
+    node x = times(h, weights, tape_constant(h->t, rows, cols, kept));
+    free(kept);
+    return x;
+}
+
 /* Weights (n x n_k) times values. */
 static node weigh(head *h, node weights, node values)
 {
-    if (has(h, BUG_STATE_TAIL) || has(h, BUG_STATE_TWICE) || has(h, BUG_PARTIALS_BF16))
+    static const bug of_sums[] = {BUG_STATE_TAIL, BUG_STATE_TWICE, BUG_PARTIALS_BF16,
+                                  BUG_STATE_OF_LAST_TILE, BUG_STATE_TF32};
+    bool spoilt = false;
+    for (size_t i = 0; i < sizeof of_sums / sizeof *of_sums; i++)
+        spoilt |= has(h, of_sums[i]);
+    if (has(h, BUG_WEIGHTS_DROPPED))
+        weights = dropped(h, weights);
+    if (spoilt)
         return over_tokens(h, tape_transposed(h->t, weights), values);
     return dot(h, weights, values);
 }
@@ -317,7 +349,8 @@ static node online_softmax(head *h, node logits)
         if (turn > 0) {
             node factor = exponential(h, minus(h, most, m));
             bool sum_kept = has(h, BUG_SUM_NOT_RESCALED);
-            bool kept = has(h, BUG_RESCALE_FORGOTTEN) && turn == 1;
+            bool kept = (has(h, BUG_RESCALE_FORGOTTEN) && turn == 1) ||
+                        (has(h, BUG_RESCALE_LAST) && first + block >= keys);
             if (!has(h, BUG_SUM_OF_LAST_BLOCK))
                 s = plus(h, sum_kept ? total : times(h, total, factor), s);
             y = plus(h, kept ? result : times(h, result, factor), y);
@@ -340,10 +373,47 @@ static node attend(head *h, node logits, node flags, node v)
     return weigh(h, flags == NO_NODE ? p : there(h, flags, p), v);
 }
 
+/* The mean of two halves of the keys, each with a softmax of its own. */
+static node two_splits(head *h, node logits, node flags)
+{
+    int64_t keys = tape_cols(h->t, logits), half = (keys + 1) / 2;
+    node sum = NO_NODE;
+    for (int64_t first = 0; first < keys; first += half) {
+        int64_t count = keys - first < half ? keys - first : half;
+        node y =
+            attend(h, tape_columns(h->t, logits, first, count),
+                   tape_columns(h->t, flags, first, count), tape_slice(h->t, h->v, first, count));
+        sum = first ? plus(h, sum, y) : y;
+    }
+    return scaled(h, sum, 0.5);
+}
+
+/* The values of one and the derivatives of another. */
+static node with_derivatives_of(head *h, node value, node other)
+{
+    return plus(h, detached(h, value), minus(h, other, detached(h, other)));
+}
+
+/* Derivatives by weights that the backward pass makes anew, exp(x - log of the sum), and the row
+ * term sum_j dW_ij W_ij, times a factor: what is differentiated here is E V - y sum E. */
+static node with_weights_anew(head *h, node y, node logits, node flags)
+{
+    node most = detached(h, tape_largest(h->t, OVER_COLS, logits));
+    node e = exponential(h, minus(h, logits, most));
+    double base = has(h, BUG_SUM_IN_BASE_2) ? 1.4426950408889634 : 1;
+    double row_term = has(h, BUG_ROW_TERM_SIGN) ? -1 : has(h, BUG_ROW_TERM_TWICE) ? 2 : 1;
+    node whole = plus(h, most, tape_of(h->t, TAPE_LOG, sum(h, OVER_COLS, e), 0));
+    node w = exponential(h, minus(h, logits, scaled(h, detached(h, whole), base)));
+    w = there(h, flags, w);
+    node row = times(h, detached(h, y), scaled(h, sum(h, OVER_COLS, w), row_term));
+    return with_derivatives_of(h, y, minus(h, weigh(h, w, h->v), row));
+}
+
 static node softmax(head *h)
 {
-    static const bug online[] = {BUG_RESCALE_FORGOTTEN, BUG_SUM_NOT_RESCALED,
-                                 BUG_SUM_OF_LAST_BLOCK};
+    static const bug online[] = {BUG_RESCALE_FORGOTTEN, BUG_SUM_NOT_RESCALED, BUG_SUM_OF_LAST_BLOCK,
+                                 BUG_RESCALE_LAST};
+    static const bug anew[] = {BUG_SUM_IN_BASE_2, BUG_ROW_TERM_SIGN, BUG_ROW_TERM_TWICE};
     node logits = scaled(h, dot_nt(h, h->q, h->k), logit_scale(h));
     node flags = seen(h, is_causal(h));
     bool blocks = is(h, ARRANGED_ONLINE);
@@ -351,12 +421,15 @@ static node softmax(head *h)
         blocks |= has(h, online[i]);
     if (blocks)
         return online_softmax(h, tape_where(h->t, flags, logits, -INFINITY));
-    if (has(h, BUG_BACKWARD_UNMASKED) && is_causal(h)) {
-        /* the values of the masked form with the derivatives of the other */
-        node masked = attend(h, logits, flags, h->v);
-        node plain = attend(h, logits, seen(h, false), h->v);
-        return plus(h, detached(h, masked), minus(h, plain, detached(h, plain)));
-    }
+    if (has(h, BUG_BACKWARD_UNMASKED) && is_causal(h))
+        return with_derivatives_of(h, attend(h, logits, flags, h->v),
+                                   attend(h, logits, seen(h, false), h->v));
+    if (has(h, BUG_SPLITS_AVERAGED))
+        return two_splits(h, logits, flags);
+    for (size_t i = 0; i < sizeof anew / sizeof *anew; i++)
+        if (has(h, anew[i]))
+            return with_weights_anew(h, attend(h, logits, flags, h->v),
+                                     tape_where(h->t, flags, logits, -1e30), flags);
     return attend(h, logits, flags, h->v);
 }
 
@@ -503,7 +576,8 @@ static node normalised(head *h, node x, double epsilon, bool keys, bool squares)
 {
     if (has(h, keys ? BUG_NORM_OF_K_MISSING : BUG_NORM_OF_Q_MISSING))
         return x;
-    node from = has(h, BUG_NORM_OF_K) && !keys ? h->k : x;
+    node given = keys ? h->k_given : h->q_given;
+    node from = has(h, BUG_NORM_OF_K) && !keys ? h->k : has(h, BUG_NORM_PADDED) ? given : x;
     return over(h, x, column_norms(h, from, epsilon, keys, squares));
 }
 
@@ -527,12 +601,29 @@ static node sima(head *h)
     return dot(h, q, state(h, k, h->v));
 }
 
+/* The squares of a token's channels in the other heads, n x 1. */
+static node squares_of_other_heads(head *h)
+{
+    const atn_attention_shape *s = &h->c->shape;
+    double *sums = must_allocate((size_t)s->tokens, sizeof *sums);
+    for (int64_t other = 0; other < s->heads; other++)
+        for (int64_t i = 0; other != h->head && i < s->tokens * s->dim; i++) {
+            double x = h->c->q[(h->batch * s->heads + other) * s->tokens * s->dim + i];
+            sums[i / s->dim] += x * x;
+        }
+    node x = tape_constant(h->t, s->tokens, 1, sums);
+    free(sums);
+    return x;
+}
+
 static node xnorm(head *h)
 {
     node gamma = h->parameters[ATN_PARAMETER_GAMMA];
     h->k = there(h, h->key_there, h->k);
     bool wrong = has(h, BUG_NORM_AXIS);
     node s = state(h, h->k, h->v), q_norm = norms(h, h->q, OVER_COLS, true, 0);
+    if (has(h, BUG_NORM_BEFORE_HEADS))
+        q_norm = root(h, plus(h, square(h, q_norm), squares_of_other_heads(h)));
     node unit = over(h, s, norms(h, s, wrong ? OVER_COLS : OVER_ROWS, true, 0));
     if (!has(h, BUG_GAMMA_IGNORED) && !has(h, BUG_GAMMA_ONCE))
         unit = times(h, unit, gamma);
@@ -552,9 +643,11 @@ static node xca(head *h)
     node q = normalised(h, h->q, epsilon, false, true);
     node k = normalised(h, h->k, epsilon, true, true);
     node logits = state(h, q, k);
-    if (!has(h, BUG_GAMMA_IGNORED))
+    if (!has(h, BUG_GAMMA_IGNORED) && !has(h, BUG_TAU_LATE))
         logits = tape_with(h->t, has(h, BUG_TAU_DIVIDES) ? TAPE_DIV : TAPE_MUL, logits, tau);
     node a = softmax_over(h, other(h, BUG_WRONG_AXIS, OVER_COLS), logits);
+    if (has(h, BUG_TAU_LATE))
+        a = times(h, a, tau);
     return there(h, present, dot_nt(h, h->v, a));
 }
 
@@ -566,7 +659,9 @@ static node efficient(head *h)
     tape_axis axis = has(h, BUG_WRONG_AXIS) || has(h, BUG_KEY_WEIGHTS) ? OVER_COLS : OVER_ROWS;
     if (axis == OVER_COLS)
         keys = h->k;
-    node k = softmax_over(h, axis, keys);
+    node k = softmax_over(h, axis, has(h, BUG_NORM_PADDED) ? h->k : keys);
+    if (has(h, BUG_NORM_PADDED))
+        k = there(h, h->key_there, k);
     node q = has(h, BUG_QUERY_WEIGHTS) ? h->q
                                        : softmax_over(h, other(h, BUG_WRONG_AXIS, OVER_COLS), h->q);
     if (is(h, ARRANGED_TOKENS_FIRST))
@@ -621,6 +716,8 @@ static node elu_features(head *h, node x)
 {
     if (has(h, BUG_ELU_WITHOUT_1))
         return tape_of(h->t, TAPE_ELU, x, 0);
+    if (has(h, BUG_ELU_BRANCH))
+        return tape_of(h->t, TAPE_ELU_BRANCH, x, 0);
     return tape_of(h->t, TAPE_ELU_1, x, 0);
 }
 
@@ -634,8 +731,8 @@ static node elu(head *h)
     return ratio(h, f);
 }
 
-/* [x cos, x sin] of each token's angle. */
-static node turned(head *h, node x, int64_t first)
+/* [x cos, x sin] of each token's angle; the sines may be of the wrong sign. */
+static node turned(head *h, node x, int64_t first, double sign)
 {
     int64_t n = rows_of(h, x), q = h->c->shape.tokens;
     int64_t most = q > h->c->shape.key_tokens ? q : h->c->shape.key_tokens;
@@ -646,7 +743,7 @@ static node turned(head *h, node x, int64_t first)
     double *sines = must_allocate((size_t)n, sizeof *sines);
     for (int64_t i = 0; i < n; i++) {
         double angle = 1.5707963267948966 * (double)(i + first) / length;
-        cosines[i] = cos(angle), sines[i] = sin(angle);
+        cosines[i] = cos(angle), sines[i] = sign * sin(angle);
     }
     node c = times(h, x, tape_constant(h->t, n, 1, cosines));
     node s = times(h, x, tape_constant(h->t, n, 1, sines));
@@ -662,8 +759,10 @@ static node cosformer(head *h)
     node q = has(h, BUG_FEATURES_OF_K_ONLY) ? h->q : tape_of(h->t, TAPE_RELU, h->q, 0);
     node k = tape_of(h->t, TAPE_RELU, h->k, 0);
     bool plain = has(h, BUG_WEIGHTS_IGNORED);
-    features f = {.q = plain ? q : turned(h, q, 0),
-                  .k = plain ? k : turned(h, k, h->first_key),
+    double sign = has(h, BUG_SIN_SIGN) ? -1 : 1;
+    int64_t first = h->first_key + has(h, BUG_POSITIONS_SHIFTED);
+    features f = {.q = plain ? q : turned(h, q, 0, sign),
+                  .k = plain ? k : turned(h, k, first, 1),
                   .epsilon = h->c->reference.cosformer.epsilon,
                   .clamped = true};
     return ratio(h, f);
@@ -703,12 +802,14 @@ static node performer(head *h)
     return ratio(h, f);
 }
 
-static node fourier(head *h, node x)
+static node fourier(head *h, node x, bool keys)
 {
     const atn_tensor *w = &h->c->reference.rff.projection;
     double s = kernel_scale(h), factor = has(h, BUG_FEATURE_SCALE) ? 1 : 2;
     node wx = scaled(h, dot_nt(h, x, constant_of(h, w)), sqrt(factor * s));
     node c = tape_of(h->t, TAPE_COS, wx, 0), sine = tape_of(h->t, TAPE_SIN, wx, 0);
+    if (has(h, BUG_SIN_SIGN) && !keys)
+        sine = scaled(h, sine, -1);
     node both = has(h, BUG_SIN_MISSING)
                     ? c
                     : tape_transposed(h->t, tape_below(h->t, tape_transposed(h->t, c),
@@ -718,8 +819,8 @@ static node fourier(head *h, node x)
 
 static node rff(head *h)
 {
-    node k = there(h, h->key_there, fourier(h, h->k));
-    return dot(h, fourier(h, h->q), state(h, k, h->v));
+    node k = there(h, h->key_there, fourier(h, h->k, true));
+    return dot(h, fourier(h, h->q, false), state(h, k, h->v));
 }
 
 /* ---- Linformer, Nystromformer ---- */
@@ -829,6 +930,37 @@ static node input_of(head *h, const double *x, int64_t batch, int64_t which, int
     return tape_below(h->t, tape_slice(h->t, whole, 1, rows - 1), tape_slice(h->t, whole, 0, 1));
 }
 
+/* The row of K or V, all heads' one below the other, that row i of the head is read from; -1: none,
+ * it is 0. */
+static int64_t misread_row(const head *h, int64_t rows, int64_t i)
+{
+    const atn_attention_shape *s = &h->c->shape;
+    int64_t at = h->batch * s->heads + h->head, groups = s->heads / 2;
+    if (has(h, BUG_GROUPS_MODULO)) /* a group's heads, two, have the same */
+        at = h->batch * s->heads + h->head % groups * 2;
+    if (has(h, BUG_KEYS_HEADS_FIRST))
+        at = h->head * s->batch + h->batch;
+    if (has(h, BUG_KEYS_TOKENS_FIRST))
+        return (h->batch * rows + i) * s->heads + h->head;
+    if (has(h, BUG_KEYS_ONE_ROW_ON))
+        return at * rows + i + 1 < s->batch * s->heads * rows ? at * rows + i + 1 : -1;
+    if (has(h, BUG_CACHE_NOT_WRITTEN) && i == rows - 1)
+        return -1;
+    return at * rows + i - (has(h, BUG_CACHE_STALE) && i == rows - 1);
+}
+
+static node misread_input(head *h, const double *x, int64_t rows, int64_t cols)
+{
+    double *read = must_allocate((size_t)(rows * cols), sizeof *read);
+    for (int64_t i = 0; i < rows; i++)
+        if (misread_row(h, rows, i) >= 0)
+            memcpy(read + i * cols, x + misread_row(h, rows, i) * cols,
+                   (size_t)cols * sizeof *read);
+    node whole = tape_input(h->t, rows, cols, read);
+    free(read);
+    return whole;
+}
+
 static node flags_of(head *h, const unsigned char *mask, int64_t rows)
 {
     int64_t batch = has(h, BUG_PADDING_OF_BATCH_0) ? 0 : h->batch;
@@ -888,6 +1020,19 @@ static void swap(node *a, node *b)
     *b = kept;
 }
 
+/* K and V, read from where they are not. */
+static void misread_inputs(head *h)
+{
+    static const bug misread[] = {BUG_GROUPS_MODULO,   BUG_KEYS_TOKENS_FIRST, BUG_KEYS_HEADS_FIRST,
+                                  BUG_KEYS_ONE_ROW_ON, BUG_CACHE_NOT_WRITTEN, BUG_CACHE_STALE};
+    const atn_attention_shape *s = &h->c->shape;
+    for (size_t i = 0; i < sizeof misread / sizeof *misread; i++)
+        if (has(h, misread[i])) {
+            h->k = h->c->k ? misread_input(h, h->c->k, s->key_tokens, s->dim) : h->k;
+            h->v = misread_input(h, h->c->v, s->key_tokens, s->value_dim);
+        }
+}
+
 static given give_inputs(head *h)
 {
     const atn_attention_shape *s = &h->c->shape;
@@ -895,12 +1040,18 @@ static given give_inputs(head *h)
     int64_t key_head = has(h, BUG_KEYS_OF_HEAD_0) ? 0 : h->head;
     int64_t value_head = has(h, BUG_VALUES_OF_HEAD_0) ? 0 : h->head;
     given g;
-    g.q = h->q = input_of(h, h->c->q, h->batch, h->head, s->tokens, s->dim, false);
-    g.k = h->k = !h->c->k ? h->q
-                          : input_of(h, h->c->k, batch, key_head, s->key_tokens, s->dim,
-                                     has(h, BUG_KEYS_SHIFTED));
-    g.v = h->v = input_of(h, h->c->v, batch, value_head, s->key_tokens, s->value_dim,
-                          has(h, BUG_VALUES_SHIFTED));
+    h->q = input_of(h, h->c->q, h->batch, h->head, s->tokens, s->dim, false);
+    bool alone = has(h, BUG_QUERIES_ALONE) || has(h, BUG_KEYS_ALONE);
+    h->k = h->c->k ? input_of(h, h->c->k, batch, key_head, s->key_tokens, s->dim,
+                              has(h, BUG_KEYS_SHIFTED))
+           : alone ? input_of(h, h->c->q, h->batch, h->head, s->tokens, s->dim, false)
+                   : h->q;
+    h->v = input_of(h, h->c->v, batch, value_head, s->key_tokens, s->value_dim,
+                    has(h, BUG_VALUES_SHIFTED));
+    misread_inputs(h);
+    g.q = has(h, BUG_KEYS_ALONE) ? h->k : h->q;
+    g.k = h->k, g.v = h->v;
+    h->q_given = h->q, h->k_given = h->k;
     h->query_there = flags_of(h, h->c->query_mask, s->tokens);
     h->key_there = flags_of(h, h->c->key_mask, s->key_tokens);
     bool alike = s->tokens == s->key_tokens;
@@ -958,7 +1109,8 @@ static void run_head(const attention_case *c, const kernel_choice *choice, const
               .state = state_before};
     given g = give_inputs(&h);
     node y = kernels[c->choice.op](&h);
-    y = there(&h, h.query_there, y); /* rows of padded queries are 0 */
+    if (!has(&h, BUG_PADDED_QUERIES))
+        y = there(&h, h.query_there, y); /* rows of padded queries are 0 */
     if (rows_of(&h, y) * tape_cols(h.t, y) != size)
         end_program("a kernel's output has another size");
     if (results[RESULT_OUTPUT])
@@ -991,24 +1143,58 @@ static double *room_for(const attention_case *c, result_kind kind)
                                   : NULL;
 }
 
-/* dK and dV from a dY whose last rows nobody read. */
-static void run_without_tail(const attention_case *c, const kernel_choice *choice,
-                             double *results[RESULT_COUNT])
+/* Results of another problem or kernel, in the place of those from one kind to another. */
+static void run_in_place(const attention_case *c, const kernel_choice *choice, const double *dy,
+                         result_kind from, result_kind to, double *results[RESULT_COUNT])
 {
-    int64_t n = c->shape.tokens, d = c->shape.value_dim, count = attention_case_outputs(c);
-    double *dy = must_allocate((size_t)count, sizeof *dy), *others[RESULT_COUNT] = {NULL};
-    for (int64_t i = 0; i < count; i++)
-        dy[i] = i / d % n < n - tail_of(n, 64) ? c->dout[i] : 0;
-    for (int kind = RESULT_TOKENS; kind < RESULT_COUNT; kind++)
-        others[kind] = room_for(c, (result_kind)kind);
+    double *others[RESULT_COUNT] = {NULL};
+    for (int kind = 0; kind < RESULT_COUNT; kind++)
+        others[kind] =
+            kind == RESULT_OUTPUT || choice->gradients ? room_for(c, (result_kind)kind) : NULL;
     run_heads(c, choice, dy, others);
-    for (int kind = RESULT_KEYS; kind <= RESULT_VALUES; kind++) {
+    for (int kind = from; kind <= (int)to; kind++) {
         double *kept = results[kind];
         results[kind] = others[kind];
         others[kind] = kept;
     }
     kernel_free(others);
+}
+
+/* dK and dV from a dY of whose last rows nobody read any, or which alone were read. */
+static void run_with_tail(const attention_case *c, const kernel_choice *choice,
+                          double *results[RESULT_COUNT])
+{
+    int64_t n = c->shape.tokens, d = c->shape.value_dim, count = attention_case_outputs(c);
+    bool last = choice->bug == BUG_GRADIENT_LAST_DY;
+    double *dy = must_allocate((size_t)count, sizeof *dy);
+    for (int64_t i = 0; i < count; i++)
+        dy[i] = (i / d % n >= n - tail_of(n, 64)) == last ? c->dout[i] : 0;
+    run_in_place(c, choice, dy, RESULT_KEYS, RESULT_VALUES, results);
     free(dy);
+}
+
+/* dV = W dY. */
+static void run_untransposed(const attention_case *c, const kernel_choice *choice,
+                             double *results[RESULT_COUNT])
+{
+    attention_case of_dy = *c;
+    kernel_choice forward = *choice;
+    if (c->shape.tokens != c->shape.key_tokens || !results[RESULT_VALUES])
+        return;
+    of_dy.v = c->dout;
+    forward.gradients = false;
+    double *output[RESULT_COUNT] = {room_for(c, RESULT_OUTPUT)};
+    run_heads(&of_dy, &forward, c->dout, output);
+    free(results[RESULT_VALUES]);
+    results[RESULT_VALUES] = output[RESULT_OUTPUT];
+}
+
+/* Bugs of the backward pass alone: which they would be of the forward pass. */
+static bug of_both_passes(bug b)
+{
+    return b == BUG_BACKWARD_NO_PADDING ? BUG_PADDING_IGNORED
+           : b == BUG_BACKWARD_NO_SCALE ? BUG_SCALE_MISSING
+                                        : b;
 }
 
 /* dY as the kernel reads it; to be freed. */
@@ -1028,12 +1214,20 @@ static double *arriving(const attention_case *c, bug b)
 void kernel_run(const attention_case *c, const kernel_choice *choice, double *results[RESULT_COUNT])
 {
     double *dy = arriving(c, choice->bug);
+    kernel_choice both = *choice, right = *choice;
+    both.bug = of_both_passes(choice->bug);
+    right.bug = NO_BUG;
     for (int kind = 0; kind < RESULT_COUNT; kind++)
         results[kind] =
             kind == RESULT_OUTPUT || choice->gradients ? room_for(c, (result_kind)kind) : NULL;
-    run_heads(c, choice, dy, results);
-    if (choice->bug == BUG_GRADIENT_TAIL_DY && choice->gradients)
-        run_without_tail(c, choice, results);
+    run_heads(c, &both, dy, results);
+    if (both.bug != choice->bug)
+        run_in_place(c, &right, dy, RESULT_OUTPUT, RESULT_OUTPUT, results);
+    if ((choice->bug == BUG_GRADIENT_TAIL_DY || choice->bug == BUG_GRADIENT_LAST_DY) &&
+        choice->gradients)
+        run_with_tail(c, choice, results);
+    if (choice->bug == BUG_GRADIENT_UNTRANSPOSED)
+        run_untransposed(c, &right, results);
     spoil_results(c, choice, results);
     free(dy);
 }

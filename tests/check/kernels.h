@@ -52,4 +52,7 @@ void spoil_results(const attention_case *c, const kernel_choice *choice,
 /* How many tokens are behind the last full tile; a full one where none are, one of one tile. */
 int64_t tail_of(int64_t tokens, int64_t tile);
 
+/* Dropout's factor of a number. */
+double dropout(uint64_t i);
+
 #endif

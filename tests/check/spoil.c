@@ -206,6 +206,28 @@ static void add_first_entry(area *a)
         a->x[count + i] += a->x[i];
 }
 
+static void add_head_before(area *a)
+{
+    for (int64_t i = head_size(a); i < size_of(a); i++)
+        a->x[i] += i / head_size(a) % a->heads ? a->before[i - head_size(a)] : 0;
+}
+
+static void drop_out(area *a)
+{
+    for (int64_t i = 0; i < size_of(a); i++)
+        a->x[i] *= dropout((uint64_t)i);
+}
+
+/* Row i of each 8 is row i / 2, of an odd one 4 farther. */
+static void interleave_rows(area *a)
+{
+    for (int64_t i = 0; i < head_count(a) * a->rows; i++) {
+        int64_t row = i % a->rows, from = row / 8 * 8 + row % 2 * 4 + row % 8 / 2;
+        if (row / 8 * 8 + 8 <= a->rows)
+            take_block(a, a->cols, i, i - row + from);
+    }
+}
+
 static void nan_row(area *a)
 {
     for (int64_t j = 0; j < a->cols; j++)
@@ -266,6 +288,9 @@ static const struct {
     {BUG_LAST_CHANNELS, OF_OUTPUT, zero_channels, 0},
     {BUG_HEAD_ZERO, OF_OUTPUT, zero_head, 0},
     {BUG_BATCH_TWICE, OF_OUTPUT, add_first_entry, 0},
+    {BUG_HEAD_TWICE, OF_OUTPUT, add_head_before, 0},
+    {BUG_DROPOUT, OF_OUTPUT, drop_out, 0},
+    {BUG_ROWS_INTERLEAVED, OF_OUTPUT, interleave_rows, 0},
     {BUG_NAN_ROW, OF_OUTPUT, nan_row, 0},
     {BUG_OFFSET, OF_OUTPUT, offset, 0},
     {BUG_VALUES_ADDED, OF_OUTPUT, add_values, 0},
@@ -279,6 +304,8 @@ static const struct {
     {BUG_GRADIENT_1_005, OF_GRADIENTS, times_all, 1.005},
     {BUG_GRADIENT_CHANNEL, OF_TOKENS | OF_VALUES, times_channel, 1.05},
     {BUG_GRADIENT_UNSCALED, OF_TOKENS, unscale, 0},
+    {BUG_GRADIENT_LN2, OF_TOKENS, times_all, 1.4426950408889634},
+    {BUG_GRADIENT_HEAD_TWICE, OF_KEYS | OF_VALUES, add_head_before, 0},
     {BUG_GRADIENT_TAIL, OF_VALUES, tail_zero, 0},
     {BUG_GRADIENT_TILE, OF_TOKENS, tile_twice, 0},
     {BUG_GRADIENT_HEADS, OF_INPUTS, swap_heads, 0},

@@ -39,19 +39,22 @@ node tape_product(tape *t, bool transpose_a, bool transpose_b, node a, node b);
 #define TAPE_SINGLE_LIST(X)                                                                        \
     X(TAPE_EXP, exponential(s, x), y)                                                              \
     X(TAPE_EXP2, exponential(s, x *ln2), y *ln2)                                                   \
+    X(TAPE_LOG, log(x), 1 / x)                                                                     \
     X(TAPE_SQUARE, x *x, 2 * x)                                                                    \
     X(TAPE_SQRT, sqrt(x), 0.5 / y)                                                                 \
     X(TAPE_ABS, fabs(x), (x > 0) - (x < 0))                                                        \
     X(TAPE_ABS_UNSIGNED, fabs(x), 1) /* a bug */                                                   \
     X(TAPE_RELU, x > 0 ? x : 0, x > 0)                                                             \
     X(TAPE_ELU, x >= 0 ? x : expm1(x), x >= 0 ? 1 : y + 1)                                         \
-    X(TAPE_ELU_1, x >= 0 ? x + 1 : exp(x), x >= 0 ? 1 : y) /* 1 + elu(x) */                        \
+    X(TAPE_ELU_1, x >= 0 ? x + 1 : exp(x), x >= 0 ? 1 : y)  /* 1 + elu(x) */                       \
+    X(TAPE_ELU_BRANCH, x >= 0 ? x : exp(x), x >= 0 ? 1 : y) /* a bug */                            \
     X(TAPE_COS, cos(x), -sin(x))                                                                   \
     X(TAPE_SIN, sin(x), cos(x))                                                                    \
     X(TAPE_SCALE, x *c, c)                                                                         \
     X(TAPE_SHIFT, x + c, 1)                                                                        \
     X(TAPE_AS_BF16, round_to(ATN_BF16, x), 1)                                                      \
     X(TAPE_AS_F16, round_to(ATN_F16, x), 1)                                                        \
+    X(TAPE_AS_TF32, round_to(ATN_TF32, x), 1)                                                      \
     X(TAPE_LEAST, x >= c || isnan(x) ? x : c, x >= c)
 
 #define TAPE_ENTRY(code, ...) code,

@@ -1790,6 +1790,53 @@ static void values_shifted(subject *s)
     }
 }
 
+static void product_of_4(subject *s)
+{
+    times_of_rows(s, 0, KEYS - 4, 0);
+}
+
+/* Row i of all heads' K and V, one below the other, is what row from(i) was; less than 0: 0. */
+static void read_rows(subject *s, int (*from)(int row))
+{
+    double *both[] = {s->c.k, s->c.v}, was[HEADS * KEYS * WIDTH];
+    for (int which = 0; which < 2; which++) {
+        memcpy(was, both[which], sizeof was);
+        for (int row = 0; row < HEADS * KEYS; row++)
+            for (int c = 0; c < WIDTH; c++)
+                both[which][row * WIDTH + c] = from(row) < 0 ? 0 : was[from(row) * WIDTH + c];
+    }
+}
+
+static int next_row(int row)
+{
+    return row + 1 < HEADS * KEYS ? row + 1 : -1;
+}
+
+static int stale_row(int row)
+{
+    return row % KEYS == KEYS - 1 ? row - 1 : row;
+}
+
+static int row_of_tokens_first(int row)
+{
+    return row % KEYS * HEADS + row / KEYS;
+}
+
+static void one_row_too_far(subject *s)
+{
+    read_rows(s, next_row);
+}
+
+static void last_row_stale(subject *s)
+{
+    read_rows(s, stale_row);
+}
+
+static void tokens_first(subject *s)
+{
+    read_rows(s, row_of_tokens_first);
+}
+
 static void log2_forgotten(subject *s)
 {
     s->c.reference.logit_scale = log(2) / sqrt(WIDTH);
@@ -1808,6 +1855,10 @@ Test(check, wrong_inputs_are_named)
         {values_of_head_0, "V of head 0 for every head"},
         {keys_of_head_0, "K of head 0 for every head"},
         {values_shifted, "V's rows shifted down by one, the first 0"},
+        {product_of_4, "= for +=: the product holds nothing but the last 4 tokens"},
+        {one_row_too_far, "K and V read one row too far"},
+        {last_row_stale, "K and V of the last token are those of the one before"},
+        {tokens_first, "K and V read as batch x tokens x heads x width"},
         {log2_forgotten, "exp2 without the factor log2(e)"},
     };
     atn_context *context = make_context();
