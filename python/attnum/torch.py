@@ -119,8 +119,8 @@ def _plan_for(q, k, v, arrays, options):
     types = (q.dtype if _places(op)[name][0] is None else _places(op)[name][0] for name in names)
     arrays = [x.detach().to("cpu", dtype).contiguous() for x, dtype in zip(arrays, types)]
     stream = torch.cuda.current_stream(q.device).cuda_stream or 1 if q.is_cuda else None  # 1: cudaStreamLegacy
-    key = (options, *(x is not None and (x.shape, x.dtype) for x in given), *(x.data_ptr() for x in arrays), q.device,
-           stream, Process.forks)
+    key = (options, *(x is not None and (x.shape, x.dtype) for x in given), *((x.data_ptr(), x.shape) for x in arrays),
+           q.device, stream, Process.forks)
     kept = not (q.is_cuda and arrays)
     with _lock:
         plan = _plans.get(key)

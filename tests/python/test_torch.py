@@ -125,6 +125,10 @@ class Memory(unittest.TestCase):
             layer.gamma *= 2
         self.assertTrue(torch.equal(layer(q, k, v), 4 * before))  # Y has gamma squared, and 4 is exact
         self.assertEqual(list(attnum.torch._plans), kept)
+        w = torch.randn(8, D, dtype=torch.float32)  # two arrays that begin at one address
+        for count in (8, 4):
+            y = attnum.torch.attention("performer", q, k, v, projection=w[:count])
+            np.testing.assert_array_equal(y, attnum.attention("performer", q, k, v, projection=w[:count].numpy()))
         for n in range(1, 100):
             attnum.torch.attention("softmax", *(torch.ones(n, 2),) * 3)
         self.assertLessEqual(len(attnum.torch._plans), attnum.torch._KEPT)
