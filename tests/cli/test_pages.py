@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """SOURCE ATTNUM: every link of a page to a file of the sources, and to a heading there, leads somewhere, and every
-experiment of the program has its page, which experiments/README.md lists."""
+experiment of the program has its page, which experiments/README.md lists; the version is one everywhere."""
 import json
 import pathlib
 import re
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(sys.argv[1])
-FOLDERS = ("", "bench", "data", "experiments", "lib", "reference", "tests")
+FOLDERS = ("", "bench", "data", "experiments", "lib", "python", "reference", "tests")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
@@ -43,5 +43,9 @@ for name in listed("experiments"):
     page = name.replace("-", "_") + ".md"
     if not (SOURCE / "experiments" / page).exists() or f"({page})" not in index:
         faults.append(f"{name}: no page experiments/{page} that experiments/README.md lists")
+version = re.search(r"(?m)^ *version: '(.*)'", (SOURCE / "meson.build").read_text())[1]
+for name, text in (("CITATION.cff", f"\nversion: {version}\n"), ("CHANGELOG.md", f"\n## {version}")):
+    if text not in (SOURCE / name).read_text():
+        faults.append(f"{name}: not of version {version}, which meson.build has")
 print("\n".join(faults) or f"{len(pages)} pages: links and lists are whole")
 sys.exit(1 if faults else 0)
