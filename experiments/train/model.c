@@ -120,7 +120,7 @@ typedef struct {
     bool fixed;
 } start_rule;
 
-static const start_rule ones = {.start = 1}, zeros = {0}, weights = {.spread = 0.02};
+static const start_rule ones = {.start = 1}, zeros = {0};
 
 /* Appends a parameter of these dimensions and returns where it begins. */
 static int64_t add(model *m, start_rule rule, int dimensions, const int64_t *shape,
@@ -154,7 +154,9 @@ static int64_t add(model *m, start_rule rule, int dimensions, const int64_t *sha
     add(m, rule, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__},     \
         "blocks.%" PRId64 "." name, block)
 
-/* Convolutions and projections start as PyTorch's layers would, at about 1 / sqrt(inputs). */
+/* What is multiplied starts at 1 / sqrt(inputs), at which values keep their size. The spread of
+ * 0.02 that is usual for larger transformers makes the first epochs of one so narrow much slower.
+ */
 static start_rule scaled_by(int64_t inputs)
 {
     return (start_rule){.spread = 1 / sqrt((double)inputs)};
@@ -214,18 +216,18 @@ static void add_block(model *m, int64_t block)
     b->drawn = b->scale1 = b->scale2 = -1;
     b->norm1_weight = ADD_TO_BLOCK(ones, "norm1.weight", c);
     b->norm1_bias = ADD_TO_BLOCK(zeros, "norm1.bias", c);
-    b->input_weight = ADD_TO_BLOCK(weights, "input.weight", m->inputs * c, c);
+    b->input_weight = ADD_TO_BLOCK(scaled_by(c), "input.weight", m->inputs * c, c);
     b->input_bias = ADD_TO_BLOCK(zeros, "input.bias", m->inputs * c);
     add_attention(m, block);
-    b->output_weight = ADD_TO_BLOCK(weights, "output.weight", c, c);
+    b->output_weight = ADD_TO_BLOCK(scaled_by(c), "output.weight", c, c);
     b->output_bias = ADD_TO_BLOCK(zeros, "output.bias", c);
     if (m->scaled)
         b->scale1 = ADD_TO_BLOCK(ones, "scale1", c);
     b->norm2_weight = ADD_TO_BLOCK(ones, "norm2.weight", c);
     b->norm2_bias = ADD_TO_BLOCK(zeros, "norm2.bias", c);
-    b->hidden_weight = ADD_TO_BLOCK(weights, "hidden.weight", h, c);
+    b->hidden_weight = ADD_TO_BLOCK(scaled_by(c), "hidden.weight", h, c);
     b->hidden_bias = ADD_TO_BLOCK(zeros, "hidden.bias", h);
-    b->mlp_weight = ADD_TO_BLOCK(weights, "mlp.weight", c, h);
+    b->mlp_weight = ADD_TO_BLOCK(scaled_by(h), "mlp.weight", c, h);
     b->mlp_bias = ADD_TO_BLOCK(zeros, "mlp.bias", c);
     if (m->scaled)
         b->scale2 = ADD_TO_BLOCK(ones, "scale2", c);
@@ -245,14 +247,16 @@ int model_create(const model_shape *shape, model *m)
     m->norm_after = op == ATN_SOFT || op == ATN_SOFTPP;
     m->scaled = op == ATN_SIMA;
     m->blocks = must_allocate((size_t)shape->depth, sizeof *m->blocks);
-    m->patch_weight = ADD(weights, "patch.weight", c, p * p);
+    m->patch_weight = ADD(scaled_by(p * p), "patch.weight", c, p * p);
     m->patch_bias = ADD(zeros, "patch.bias", c);
-    m->position = ADD(weights, "position", m->tokens, c);
+    /* as large as what the patches give */
+    m->position = ADD((start_rule){.spread = 0.5}, "position", m->tokens, c);
     for (int64_t block = 0; block < shape->depth; block++)
         add_block(m, block);
     m->norm_weight = ADD(ones, "norm.weight", c);
     m->norm_bias = ADD(zeros, "norm.bias", c);
-    m->head_weight = ADD(weights, "head.weight", shape->classes, c);
+    /* so small that the network guesses at first */
+    m->head_weight = ADD((start_rule){.spread = 0.02}, "head.weight", shape->classes, c);
     m->head_bias = ADD(zeros, "head.bias", shape->classes);
     return EXIT_PASS;
 }
