@@ -193,18 +193,24 @@ static void fit_constants_of_columns(const trial *t, const double *from, double 
     fit(t, FIT_CONSTANTS, 0, 1, from, to);
 }
 
-/* 0 where it is, and the factor that fits best elsewhere: 1 / (1 - p). */
+/* 0 where the result is, and elsewhere the factor that fits best, if that is 1 / (1 - p) for the
+ * share p of zeros, to within four standard deviations of it: zeros of another cause keep the rest
+ * as it was. */
 static void drop_out(const trial *t, const double *from, double *to)
 {
     result_sizes s = sizes_of(t);
     const double *got = t->s.results[t->kind];
+    int64_t count = s.batch * s.heads * s.size, zeros = 0;
     double product = 0, square = 0;
-    for (int64_t i = 0; i < s.batch * s.heads * s.size; i++) {
+    for (int64_t i = 0; i < count; i++) {
+        zeros += got[i] == 0;
         product += got[i] * from[i];
         square += got[i] != 0 ? from[i] * from[i] : 0;
     }
-    for (int64_t i = 0; i < s.batch * s.heads * s.size; i++)
-        to[i] = got[i] != 0 ? product / square * from[i] : 0;
+    double p = 1 - square / product, share = (double)zeros / (double)count;
+    bool fits = p > 0 && p < 1 && fabs(share - p) <= 4 * sqrt(p * (1 - p) / (double)count);
+    for (int64_t i = 0; i < count; i++)
+        to[i] = !fits ? from[i] : got[i] != 0 ? from[i] / (1 - p) : 0;
 }
 
 /* ---- The table ---- */

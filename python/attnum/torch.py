@@ -22,6 +22,7 @@ from typing import Any
 
 try:
     import torch
+    from torch import library
 except ImportError as error:
     raise ImportError("attnum.torch needs PyTorch, which is not installed: pip install torch") from error
 
@@ -144,7 +145,7 @@ def _masks(query_mask, key_mask):
 
 # ---- The operator ----
 
-@torch.library.custom_op("attnum::attention", mutates_args=())
+@library.custom_op("attnum::attention", mutates_args=())
 def _attention(q: torch.Tensor, k: torch.Tensor | None, v: torch.Tensor, arrays: Sequence[torch.Tensor],
                query_mask: torch.Tensor | None, key_mask: torch.Tensor | None, options: str) -> torch.Tensor:
     plan, given = _plan_for(q, k, v, arrays, options)
@@ -164,7 +165,7 @@ def _differentiable(arrays, options):
     return [(i, _places(op)[name][1]) for i, name in enumerate(names) if _places(op)[name][1]]
 
 
-@torch.library.custom_op("attnum::attention_backward", mutates_args=())
+@library.custom_op("attnum::attention_backward", mutates_args=())
 def _backward(dout: torch.Tensor, q: torch.Tensor, k: torch.Tensor | None, v: torch.Tensor,
               arrays: Sequence[torch.Tensor], query_mask: torch.Tensor | None, key_mask: torch.Tensor | None,
               options: str) -> list[torch.Tensor]:

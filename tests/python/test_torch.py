@@ -16,6 +16,7 @@ TORCH = importlib.util.find_spec("torch") is not None
 if TORCH:
     import attnum.torch
     import torch
+    from torch import library
     from torch.nn import functional
 
 N, D = 16, 4
@@ -199,14 +200,14 @@ class Modules(unittest.TestCase):
                 torch.testing.assert_close(eager, compiled)
 
     def test_operator_is_as_it_says(self):
-        """torch.library's own checks: schema, no aliases, the fake form's shapes, autograd."""
+        """PyTorch's own checks: schema, no aliases, the fake form's shapes, autograd."""
         q, k, v = (tokens(i) for i in range(3))
         e = tokens(4, N, 3)
         _, text = attnum.torch._split("linformer", {"e": e})
-        torch.library.opcheck(torch.ops.attnum.attention.default, (q, k, v, [e], None, None, text))
+        library.opcheck(torch.ops.attnum.attention.default, (q, k, v, [e], None, None, text))
         dense = tokens(5, 1, N, 2, D)
         _, text = attnum.torch._split("softmax", {"layout": "bnhd"})
-        torch.library.opcheck(torch.ops.attnum.attention.default, (dense, dense, dense, [], None, None, text))
+        library.opcheck(torch.ops.attnum.attention.default, (dense, dense, dense, [], None, None, text))
 
 
 def seen(model, *inputs):
