@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """train_peers.py: attnum train against PyTorch, by turns: images per second of whole training steps (forward, backward,
-AdamW with clipping), batches of 128, the same networks on made-up pictures. PyTorch is eager, with its fused softmax, and
+AdamW with clipping), batches of 32, the same networks on made-up pictures. PyTorch is eager, with its fused softmax, and
 squared distances as products. A table of medians over the rounds; on a machine on which others are at work, look at the
 ratio of the processors' seconds, with --threads 1."""
 import argparse
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/cli"))
 from pictures import write_pictures  # noqa: E402
 
-BATCH = 128
+BATCH = 32
 
 
 def listed(text):
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--operator", type=listed, default=torch_networks.NAMES, help="LIST (default: all)")
     parser.add_argument("--threads", type=int, default=2, help="of both (default 2)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each (default 3)")
-    parser.add_argument("--steps", type=int, default=8, help="of 128 images in a turn (default 8)")
+    parser.add_argument("--steps", type=int, default=32, help="of 32 images in a turn (default 8)")
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/experiments/attnum")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -117,7 +117,7 @@ bool model_has_keys(const model_shape *shape)
 
 typedef struct {
     double start, spread;
-    bool fixed;
+    bool waves, fixed;
 } start_rule;
 
 static const start_rule ones = {.start = 1}, zeros = {0};
@@ -134,6 +134,7 @@ static int64_t add(model *m, start_rule rule, int dimensions, const int64_t *sha
                            .count = 1,
                            .start = rule.start,
                            .spread = rule.spread,
+                           .waves = rule.waves,
                            .fixed = rule.fixed,
                            .decays = dimensions > 1 && rule.spread > 0 && !rule.fixed};
     for (int i = 0; i < dimensions; i++) {
@@ -249,8 +250,7 @@ int model_create(const model_shape *shape, model *m)
     m->blocks = must_allocate((size_t)shape->depth, sizeof *m->blocks);
     m->patch_weight = ADD(scaled_by(p * p), "patch.weight", c, p * p);
     m->patch_bias = ADD(zeros, "patch.bias", c);
-    /* as large as what the patches give */
-    m->position = ADD((start_rule){.spread = 0.5}, "position", m->tokens, c);
+    m->position = ADD((start_rule){.waves = true}, "position", m->tokens, c);
     for (int64_t block = 0; block < shape->depth; block++)
         add_block(m, block);
     m->norm_weight = ADD(ones, "norm.weight", c);
@@ -268,6 +268,19 @@ void model_free(model *m)
     *m = (model){0};
 }
 
+/* Sines and cosines of a token's row and column, in turn, at wavelengths from 2 pi tokens to nearly
+ * 100 times that: the fixed positions of Vaswani et al. 2017 (section 3.5) in two dimensions, as a
+ * start for learned ones. Neighbours begin alike, where random positions must first learn that. The
+ * amplitude makes them as large as what the patches give. */
+static double wave(const model *m, int64_t token, int64_t channel)
+{
+    static const double amplitude = 0.7, longest = 100;
+    int64_t frequencies = (m->shape.width + 3) / 4;
+    double place = (double)(channel % 2 == 0 ? token / m->grid : token % m->grid);
+    double angle = place * pow(longest, -(double)(channel / 4) / (double)frequencies);
+    return amplitude * (channel / 2 % 2 == 0 ? sin(angle) : cos(angle));
+}
+
 void model_initialise(const model *m, uint64_t seed, double *values)
 {
     static const double cut = 2;
@@ -278,7 +291,8 @@ void model_initialise(const model *m, uint64_t seed, double *values)
             double draw = p->spread > 0 ? random_normal(stream) : 0;
             while (!p->fixed && fabs(draw) > cut)
                 draw = random_normal(stream);
-            values[p->offset + k] = p->start + p->spread * draw;
+            double start = p->waves ? wave(m, k / m->shape.width, k % m->shape.width) : p->start;
+            values[p->offset + k] = start + p->spread * draw;
         }
         random_free(stream);
     }

@@ -57,7 +57,8 @@ typedef struct {
     int64_t shape[PARAMETER_DIMENSIONS];
     int64_t offset, count; /* in the flat array of all */
     double start, spread;  /* initially start + spread z, z normal, drawn again beyond 2 */
-    bool decays;           /* by weight decay: matrices do, vectors do not */
+    bool waves;            /* initially sines and cosines of the token's row and column */
+    bool decays;           /* by weight decay: matrices do, vectors and the position do not */
     bool fixed;            /* drawn once, never trained: random features, rotations */
 } model_parameter;
 

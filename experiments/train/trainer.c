@@ -51,7 +51,7 @@ bool training_defaults(const char *name, training *plan)
 {
     *plan = (training){.seed = 1,
                        .epochs = 8,
-                       .batch = 128,
+                       .batch = 32,
                        .rate = 2e-3,
                        .decay = 0.05,
                        .clip = 1,

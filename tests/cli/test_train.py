@@ -73,7 +73,7 @@ def columns():
     number = {name: float(last[name]) for name in last if name not in ("operator", "variant")}
     check((last["operator"], last["variant"], last["seed"]) == ("sima", "paper", "1"), f"row: {last}")
     check(len(set(last.values())) == len(last), f"no two columns are equal: {last}")
-    check(number["epoch"] == 3 and number["steps"] == 6, "two batches of 128 in 256 pictures, thrice")
+    check(number["epoch"] == 3 and number["steps"] == 24, "eight batches of 32 in 256 pictures, thrice")
     check(abs(number["rate"] - 2e-5) < 1e-12, f"the rate ends at a hundredth: {last['rate']}")
     check(number["train_loss"] > number["test_loss"] > 1, f"smoothing and crops cost: {last}")
     for name, images in (("train_accuracy", 256), ("test_accuracy", 16)):
@@ -83,7 +83,7 @@ def columns():
         said = json.loads(file.read("metadata.json"))
         shape = file.read("patch.weight.npy")[:128]
     check(b"(64, 16, )" in shape, f"patches of 4 x 4: {shape}")
-    check((said["steps"], said["epochs"], said["images"], said["patch"]) == (6, 3, 256, 4), f"metadata: {said}")
+    check((said["steps"], said["epochs"], said["images"], said["patch"]) == (24, 3, 256, 4), f"metadata: {said}")
     check(said["test_accuracy"] == number["test_accuracy"] and said["test_loss"] == number["test_loss"],
           f"metadata and row: {said}")
 
@@ -94,7 +94,7 @@ def options():
     for words, images, epochs in ((("--images", "128"), 128, 3), (("--quick", "--images", "256"), 256, 3)):
         run(*words, "--out", "option")
         found = rows("option")
-        check(len(found) == 2 * epochs and int(found[-1]["steps"]) == epochs * images // 128, f"{words}: {found[-1]}")
+        check(len(found) == 2 * epochs and int(found[-1]["steps"]) == epochs * images // 32, f"{words}: {found[-1]}")
         check((weights("option") == weights("one")) == (images == 256), f"{words}: the weights")
     words = [program, "train", "--dataset", "data", "--operator", "sima", "--patch", "4"]
     for more, epochs in (((), 8), (("--quick", "--images", "256"), 2)):

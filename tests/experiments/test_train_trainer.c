@@ -285,7 +285,7 @@ Test(train_trainer, first_steps_and_rates)
         const model_parameter *of = &m->parameters[p];
         int64_t moved = 0;
         for (int64_t i = of->offset; i < of->offset + of->count; i++) {
-            double from = (double)start[i] * (of->dimensions > 1 ? 1 - rate * plan.decay : 1);
+            double from = (double)start[i] * (of->decays ? 1 - rate * plan.decay : 1);
             double by = fabs((double)trainer_parameters(t)[i] - from);
             cr_assert(by <= rate + 2e-7, "%s: moved by %g", of->name, by);
             moved += by >= 0.99 * rate - 2e-7;
