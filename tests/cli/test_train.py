@@ -117,7 +117,7 @@ def kept_epochs():
             with zipfile.ZipFile(f"kept/trained/{file}") as archive:
                 said = json.loads(archive.read("metadata.json"))
             row = curve[epoch - 1] if epoch else said
-            check(said["steps"] == 2 * epoch, f"{file}: {said['steps']} steps")
+            check(said["steps"] == 8 * epoch, f"{file}: {said['steps']} steps")
             for what in ("test_accuracy", "test_loss"):
                 check(said[what] == float(row[what]), f"{file}: {what} {said[what]}, the curve's {row[what]}")
         scores = [tuple(row[what] for what in ("test_accuracy", "test_loss")) for row in curve]
@@ -173,7 +173,7 @@ def shards():
 
 def refused():
     run("--dataset", "data", code=2)  # given twice
-    run("--images", "100", "--out", "x", code=2, says="a batch at least")
+    run("--images", "20", "--out", "x", code=2, says="a batch at least")
     check(not pathlib.Path("x/train.csv").exists(), "nothing is left of a refused run")
     run("--seed", "1", "--epochs", "0", code=2)
     child = subprocess.run([program, "train", "--dataset", "nowhere"], capture_output=True, text=True)
