@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check/hypotheses.h"
+#include "check/report.h"
 #include "common/names.h"
 #include "common/report.h"
 #include "runs.h"
@@ -790,15 +791,15 @@ Test(check, one_head_of_a_trial_is_that_of_all)
     atn_context *context = make_context();
     for (int i = 0; i < 2 * ATN_OPERATOR_COUNT; i++) {
         subject s = problem_of((atn_operator)(i / 2), i / 2 == ATN_SOFTPP, ATN_F64);
-        int count, kept = 0, of_rows = 0;
+        int count, kept = 0, of_some = 0;
         hypothesis *all = hypotheses_of(&s, kinds[i % 2], &count);
         for (int j = 0; j < count; j++) {
             kept += expect_head_of_all(context, &s, &all[j], j % HEADS, TOKENS);
-            of_rows += expect_head_of_all(context, &s, &all[j], j % HEADS, 3);
+            of_some += expect_head_of_all(context, &s, &all[j], j % HEADS, 3);
         }
         bool by_rows = i == 2 * ATN_SOFTMAX || i == 2 * ATN_GAUSSIAN;
-        cr_expect(!by_rows || of_rows >= 5, "%s: only %d are of some rows",
-                  attention_case_label(&s.c), of_rows);
+        cr_expect(!by_rows || of_some >= 5, "%s: only %d are of some rows",
+                  attention_case_label(&s.c), of_some);
         cr_expect(kept >= 5 || i / 2 == ATN_NYSTROMFORMER, "%s: only %d are of one head",
                   attention_case_label(&s.c), kept);
         free(all);
@@ -1633,6 +1634,13 @@ Test(check, it_is_said_where_a_result_is_wrong)
         {{0, 2, 0, TOKENS, 3, 1, 1.5}, "2 of 2 heads; in batch 0, head 1 column 3 alone"},
         {{0, 1, 2, 1, 0, WIDTH, NAN}, "batch 0, head 0 alone: row 2: NaN or infinity"},
         {{1, 1, 0, TOKENS, 0, WIDTH, 3}, "batch 0, head 1 alone, the other heads are right"},
+        /* half of the rows or columns are a part, more are not */
+        {{1, 1, 4, TOKENS / 2, 0, WIDTH, 3}, "batch 0, head 1 alone: rows 4 to 11"},
+        {{1, 1, 4, TOKENS / 2 + 1, 0, WIDTH, 3},
+         "batch 0, head 1 alone, the other heads are right"},
+        {{1, 1, 0, TOKENS, 2, WIDTH / 2, 3}, "batch 0, head 1 alone: columns 2 to 5"},
+        {{1, 1, 0, TOKENS, 2, WIDTH / 2 + 1, 3},
+         "batch 0, head 1 alone, the other heads are right"},
         {{0, 2, 0, TOKENS, 0, WIDTH, 3}, NULL},
         {{1, 1, 0, TOKENS, 0, WIDTH, 0}, "batch 0, head 1 alone: zero throughout"},
         {{0, 2, 0, TOKENS, 0, WIDTH, 0}, "it is zero throughout: every row and column"},
@@ -1730,6 +1738,43 @@ Test(check, levels_of_maps_are_powers_of_ten_below_the_largest)
         cr_expect_eq(map_level(&levels, cells[i].over), want[i], "%g", cells[i].over);
     cells[2].over = cells[3].over = 15; /* nothing between 1 and what is near the largest */
     cr_expect_eq(map_levels_of(&m, 3).count, 1);
+    cells[2].over = 3, cells[3].over = 200; /* 200/100 is twice what passes */
+    cr_expect_eq(map_levels_of(&m, 3).count, 3);
+    cells[3].over = 199;
+    cr_expect_eq(map_levels_of(&m, 3).count, 2);
+    cr_expect(map_level(&levels, 700) == 0 && map_level(&levels, 701) == 1);
+}
+
+Test(check, maps_are_uniform_within_a_factor_of_100)
+{
+    map_cell cells[] = {{CELL_OVER, 300}, {CELL_OVER, 3}};
+    const error_map m = {1, 2, 1, 1, 1, 2, cells};
+    cr_expect(map_is_uniform(&m));
+    cells[1].over = 2.99;
+    cr_expect(!map_is_uniform(&m));
+}
+
+/* A head is over its bound from the first number above 1 on. */
+Test(check, heads_of_a_map_pass_up_to_their_bound)
+{
+    const subject s = {.judged.shape = {1, HEADS, TOKENS, WIDTH, WIDTH, TOKENS}};
+    judgement heads[HEADS] = {{.verdict = REF_PASS, .ratio = 1},
+                              {.verdict = REF_MARGINAL, .ratio = 1 + 0x1p-52}};
+    const result_verdict v = {.heads = heads};
+    error_map m = map_heads(&s, RESULT_OUTPUT, &v, 4, 4);
+    cr_expect(m.cells[0].state == CELL_PASSES && m.cells[1].state == CELL_OVER);
+    map_free(&m);
+}
+
+/* As many heads as are listed one by one need no words; one more does. */
+Test(check, many_heads_are_said_to_be_the_worst)
+{
+    subject s = {.judged.shape = {1, 16, TOKENS, WIDTH, WIDTH, TOKENS}};
+    cr_expect_null(heads_text(&s, RESULT_OUTPUT));
+    s.judged.shape.heads = 17;
+    char *text = heads_text(&s, RESULT_OUTPUT);
+    cr_expect(text && strcmp(text, "the worst 16 of 17 heads\n") == 0, "%s", text ? text : "");
+    free(text);
 }
 
 /* ---- What was read in the place of the inputs ---- */

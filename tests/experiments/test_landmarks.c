@@ -180,3 +180,66 @@ Test(landmarks, a_series_holds_samples_and_seeds)
     landmark_sweep_close(&sweep);
     options_free(&s);
 }
+
+/* The largest sizes are taken and one more is refused before anything is computed. */
+Test(landmarks, sizes_have_limits)
+{
+    static const struct {
+        const experiment *e;
+        const char *options, *refusal; /* null: taken */
+    } cases[] = {
+        {&spectral_softmax, "--input iid --n 4", NULL},
+        {&spectral_softmax, "--input iid --n 1", "expected a square from 4 to 4096"},
+        {&spectral_softmax, "--input iid --n 4096", NULL},
+        {&spectral_softmax, "--input iid --n 4225", "expected a square from 4 to 4096"},
+        {&spectral_softmax, "--input most.npy", NULL},
+        {&spectral_softmax, "--input more.npy", "4097 tokens a matrix, expected at most 4096"},
+        {&spectral_bounds, "--input most.npy", NULL},
+        {&spectral_bounds, "--input more.npy", "4097 tokens a matrix, expected at most 4096"},
+        {&attention_half, "--n 4", NULL},
+        {&attention_half, "--n 1", "a square number, 4 to 4000000"},
+    };
+    write_sine_tokens("most.npy", 1, 4096, 4, 1);
+    write_sine_tokens("more.npy", 1, 4097, 4, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        program_options s;
+        void *state = NULL;
+        int64_t points = 0;
+        cr_assert_eq(parse_options(&s, cases[i].e, cases[i].options), EXIT_PASS);
+        capture();
+        int code = cases[i].e->prepare(&s, &state, &points);
+        const char *said = captured();
+        cr_expect(cases[i].refusal ? code == EXIT_USAGE && is_one_line_with(said, cases[i].refusal)
+                                   : code == EXIT_PASS && points > 0,
+                  "%s: %d %s", cases[i].options, code, said);
+        if (state)
+            cases[i].e->release(state);
+        options_free(&s);
+    }
+}
+
+/* 2^22 points are taken, one more is not: as if all but three were there. */
+Test(landmarks, points_have_a_limit)
+{
+    enum { MOST = 1 << 22 };
+    static const usual_input inputs[] = {{"iid", 1}, {0}};
+    static const int64_t stages[] = {3, 0};
+    const stage_defaults usual = {inputs, stages, false};
+    landmark_sweep sweep;
+    program_options s;
+    cr_assert_eq(parse_options(&s, &convergence_curves, "--input iid"), EXIT_PASS);
+    cr_assert_eq(landmark_sweep_open_stages(&sweep, &s, &usual), EXIT_PASS);
+    landmark_point point = sweep.points[0];
+    sweep.points = must_resize(sweep.points, MOST, sizeof *sweep.points);
+    sweep.capacity = MOST;
+    for (int samples = 3; samples <= 4; samples++) {
+        sweep.count = MOST - 3;
+        s.samples = samples;
+        capture();
+        int code = landmark_sweep_add_samples(&sweep, point, 1);
+        cr_expect(code == (samples == 3 ? EXIT_PASS : EXIT_USAGE), "%d: %s", samples, captured());
+        cr_expect_eq(sweep.count, samples == 3 ? MOST : MOST - 3);
+    }
+    landmark_sweep_close(&sweep);
+    options_free(&s);
+}

@@ -209,13 +209,16 @@ Test(train_trained, names_that_are_not_there)
     expect_refused("nobody/block1", "nobody.npz", EXIT_ENVIRONMENT);
     trained *t = open_trained("w.npz/block1/values");
     double token;
-    static const input_draw draws[] = {{7, 8, 4, 1, 0}, {8, 8, 4, 1, 0}};
-    for (int i = 0; i < 2; i++) {
+    enum { OVER = 4096 / FASHION_SIDE + 1 }; /* times the trained grid: pictures over 4096 pixels */
+    static const input_draw draws[] = {
+        {7, 8, 4, 1, 0}, {8, 8, 4, 1, 0}, {OVER * GRID, OVER * GRID, 4, 1, 0}};
+    static const char *const texts[] = {"a square", "expected 7 x 7 or a multiple",
+                                        "from 1 to 4096, not 4116"};
+    for (int i = 0; i < 3; i++) {
         capture();
         cr_expect_eq(trained_tokens(t, &draws[i], &token), EXIT_USAGE);
         const char *said = captured();
-        cr_expect(is_one_line_with(said, i ? "expected 7 x 7 or a multiple" : "a square"), "%s",
-                  said);
+        cr_expect(is_one_line_with(said, texts[i]), "%s", said);
     }
     trained_free(t);
 }
@@ -240,6 +243,13 @@ Test(train_trained, files_that_are_no_network)
         write_weights(&w, wrong[i], NULL);
         expect_refused("w.npz", "metadata.json is not that of a network", EXIT_ENVIRONMENT);
     }
+#define HIDDEN(hidden)                                                                             \
+    "{\"operator\": \"soft\", \"variant\": \"code\", \"side\": 28, \"patch\": 4, \"width\": "      \
+    "64, \"heads\": 2, \"depth\": 2, \"hidden\": " hidden ", \"landmarks\": 49}"
+    write_weights(&w, HIDDEN("4097"), NULL);
+    expect_refused("w.npz", "metadata.json is not that of a network", EXIT_ENVIRONMENT);
+    write_weights(&w, HIDDEN("4096"), NULL); /* may be one, but not with these weights */
+    expect_refused("w.npz", "has another shape", EXIT_ENVIRONMENT);
     write_weights(&w, METADATA("soft", "code"), "blocks.1.mlp.weight");
     expect_refused("w.npz", "blocks.1.mlp.weight is missing", EXIT_ENVIRONMENT);
     write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("3", "49"), NULL);
