@@ -145,6 +145,7 @@ static void say_epoch(const char *name, const trainer *t, const training *plan, 
                 "%.0f min left\n",
                 name, epoch, plan->epochs, e.train.loss, 100 * e.test.accuracy,
                 e.seconds > 0 ? images / e.seconds : 1 / per_image, left * per_image / 60);
+    fflush(stdout); /* in a log file as well: the next line is minutes away */
 }
 
 /* What a point leaves in its folder. */
