@@ -16,9 +16,6 @@ enum { PHOTO_PATCH = 4 };
 /* reference/ takes matrices of 2^28 elements. */
 enum { MOST_LANDMARKS = 16384 };
 
-/* Beyond this an n x n matrix takes minutes, and several of them GiB. */
-enum { MOST_TOKENS = 4096 };
-
 /* How many landmarks a file's tokens are averaged to without --m. */
 enum { FEWEST_LANDMARKS = 49, MOST_LANDMARKS_OF_GRID = 4 * FEWEST_LANDMARKS };
 

@@ -44,8 +44,10 @@ int64_t landmark_grid(const input *in, int64_t m, token_grid *grid);
  * null) take the same numbers of tokens; a file has its own, and no stride. */
 token_grid stage_grid(const input *in, int64_t stage);
 
-/* EXIT_USAGE, reported in the name of an experiment, if a file has so many tokens that n x n
- * matrices of them are too large. */
+/* Beyond this an n x n matrix takes minutes, and several of them GiB. */
+enum { MOST_TOKENS = 4096 };
+
+/* EXIT_USAGE, reported in the name of an experiment, if a file has more than MOST_TOKENS tokens. */
 int refuse_large_files(const input_set *inputs, const char *name);
 
 /* EXIT_PASS if `given` landmarks, of an input asked for m, are to be taken: m, or what a file has

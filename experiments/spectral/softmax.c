@@ -65,8 +65,8 @@ static const int64_t usual_tokens[EFFORT_COUNT][6] = {[EFFORT_QUICK] = {4, 16, 6
                                                       [EFFORT_DEFAULT] = {4, 16, 64, 256, 1024},
                                                       [EFFORT_FULL] = {4, 16, 64, 256, 1024, 4096}};
 
-/* S is formed, and its eigenvalues take n^3; without symmetry they cost 20 times as much. */
-enum { MOST_TOKENS = 4096, MOST_OTHER_KEYS = 256, PHOTO_PATCH = 4 };
+/* The eigenvalues of S take n^3; without symmetry they cost 20 times as much. */
+enum { MOST_OTHER_KEYS = 256, PHOTO_PATCH = 4 };
 
 /* Norms of the dominant token: from equal tokens to one that gets almost all of the weight. */
 static const double ratios[] = {1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
@@ -112,11 +112,7 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
     int code = EXIT_PASS;
     if (in && input_is_file(in)) {
         point.grid = file_grid(in);
-        if (grid_tokens(&point.grid) <= MOST_TOKENS)
-            return add_point(sweep, point);
-        report_error("%s has %" PRId64 " tokens a matrix, expected at most %d", input_name(in),
-                     grid_tokens(&point.grid), (int)MOST_TOKENS);
-        return EXIT_USAGE;
+        return add_point(sweep, point);
     }
     for (int keys = 0; keys < KEYS_COUNT; keys++)
         for (int i = 0; code == EXIT_PASS && (n = get_tokens(sweep->s, i)) > 0; i++) {
@@ -153,6 +149,8 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     landmark_sweep *sweep = *state;
     if (code == EXIT_PASS)
         code = check_tokens(s);
+    if (code == EXIT_PASS)
+        code = refuse_large_files(&sweep->inputs, "spectral/softmax");
     for (int i = 0; i < s->seeds.count && code == EXIT_PASS; i++) {
         for (int j = 0; j < sweep->inputs.count && code == EXIT_PASS; j++)
             code = add_input(sweep, (uint64_t)s->seeds.items[i], sweep->inputs.items[j]);
