@@ -550,6 +550,38 @@ Test(gradients, widths_beyond_a_block)
     atn_context_free(context);
 }
 
+/* ---- One less and one more than whole blocks of tokens ---- */
+
+/* Softmax on the CPU takes 192 queries at a time, and keys in blocks of 64 in f64 and 128 in f32;
+ * its backward pass works differently where two blocks hold all keys. */
+Test(gradients, softmax_around_whole_blocks)
+{
+    static const int64_t counts[] = {63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257};
+    if (!fixture_runs(atn_operator_get(ATN_SOFTMAX)))
+        return;
+    atn_context *context = fixture_context(1, NULL), *cpu;
+    cr_assert_eq(atn_context_create(NULL, &cpu), ATN_OK);
+    gradient_tally t = {0};
+    int run = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const gradient_row cases[] = {{{1, 1, 5, 3, 2, counts[i]}, true, false, false, false},
+                                      {{1, 1, 5, 3, 2, counts[i]}, true, true, false, false},
+                                      {{1, 1, counts[i], 3, 2, 0}, true, false, true, false}};
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+            for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++, run++) {
+                attention_case c = make(&cases[k], ATN_SOFTMAX, 0, (atn_dtype)dtype);
+                if (dtype == ATN_F32)
+                    check_f32(context, cpu, &c, run, &t);
+                else
+                    check_directions(context, &c, run, &t);
+                attention_case_free(&c);
+            }
+    }
+    cr_expect_eq(t.long_judged, run / 2, "%d of %d judged in f64", t.long_judged, run / 2);
+    atn_context_free(cpu);
+    atn_context_free(context);
+}
+
 /* ---- How the inverse of soft and softpp is differentiated ---- */
 
 static bool newton(int method)
