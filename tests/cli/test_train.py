@@ -184,12 +184,33 @@ def refused():
     check(child.returncode == 2 and child.stderr.count("\n") == 1, f"--patch 3: {child.returncode} {child.stderr}")
 
 
+def shipped():
+    """The networks of data/trained give tokens, and the page beside them says how accurate each is."""
+    folder = pathlib.Path(__file__).resolve().parents[2] / "data/trained"
+    listed = {}
+    for line in (folder / "README.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) > 3 and cells[1].endswith(".npz`"):
+            listed[cells[1].strip("`")] = cells[2]
+    files = {path.name: path for path in folder.glob("*.npz")}
+    check(files and set(files) == set(listed), f"the page lists {sorted(listed)} of {sorted(files)}")
+    for name, path in files.items():
+        with zipfile.ZipFile(path) as file:
+            said = json.loads(file.read("metadata.json"))
+        check(name == f"{said['operator']}-{said['variant']}-seed{said['seed']}.npz", f"{name}: {said}")
+        check((said["images"], said["patch"]) == (60000, 2), f"{name}: trained on all pictures: {said}")
+        check(listed.get(name) == f"{100 * said['test_accuracy']:.2f} %", f"{name}: {said['test_accuracy']}")
+        words = ["run", "spectral/softmax", "--n", "196", "--samples", "1", "--input", f"trained:{name[:-4]}"]
+        child = subprocess.run([program, *words, "--out", "tokens"], capture_output=True, text=True)
+        check(child.returncode == 0 and f"trained:{name[:-4]}" in child.stdout, f"{name}: {child.stderr}")
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, columns, options, kept_epochs, odd_checkpoints, stopped_runs, shards, refused):
+    for step in (whole_runs, columns, options, kept_epochs, odd_checkpoints, stopped_runs, shards, refused, shipped):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")
