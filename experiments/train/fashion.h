@@ -8,7 +8,7 @@
 
 #include "common/sha256.h"
 
-enum { FASHION_SIDE = 28, FASHION_CLASSES = 10, FASHION_SHIFT = 2 };
+enum { FASHION_SIDE = 28, FASHION_CLASSES = 10, FASHION_SHIFT = 1 };
 /* Flipped or not, and moved by up to FASHION_SHIFT pixels in both directions; or as it is. */
 enum { FASHION_CROPS = 2 * (2 * FASHION_SHIFT + 1) * (2 * FASHION_SHIFT + 1), FASHION_WHOLE = -1 };
 

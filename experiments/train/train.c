@@ -284,7 +284,7 @@ const experiment train = {
     .example = "attnum train --operator soft/code,softmax --seed 1,2,3",
     .options = OPTIONS(TRAIN_OPTIONS),
     .alone = true,
-    .defaults = "8 epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
+    .defaults = "10 epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
                 "quick: 2 epochs of 2560 images, four operators\n"
                 "full: as default",
     .outputs = outputs,

@@ -50,7 +50,7 @@ struct trainer {
 bool training_defaults(const char *name, training *plan)
 {
     *plan = (training){.seed = 1,
-                       .epochs = 8,
+                       .epochs = 10,
                        .batch = 32,
                        .rate = 2e-3,
                        .decay = 0.05,

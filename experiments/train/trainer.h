@@ -21,7 +21,7 @@ typedef struct {
     int threads;
 } training;
 
-/* 8 epochs, batches of 32, rate 2e-3, decay 0.05, clip 1, smoothing 0.1; name as for
+/* 10 epochs, batches of 32, rate 2e-3, decay 0.05, clip 1, smoothing 0.1; name as for
  * model_defaults, and the result as well. */
 bool training_defaults(const char *name, training *plan);
 

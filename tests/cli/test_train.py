@@ -97,7 +97,7 @@ def options():
         check(len(found) == 2 * epochs and int(found[-1]["steps"]) == epochs * images // 32, f"{words}: {found[-1]}")
         check((weights("option") == weights("one")) == (images == 256), f"{words}: the weights")
     words = [program, "train", "--dataset", "data", "--operator", "sima", "--patch", "4"]
-    for more, epochs in (((), 8), (("--quick", "--images", "256"), 2)):
+    for more, epochs in (((), 10), (("--quick", "--images", "256"), 2)):
         subprocess.run([*words, *more, "--out", "usual"], check=True, capture_output=True)
         check(len(rows("usual")) == epochs, f"{more}: {epochs} epochs")
         check(rows("usual")[0]["rate"] == first[3]["rate"], f"{more}: the rate after the first")
