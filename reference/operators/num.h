@@ -24,7 +24,7 @@ typedef long double num;
 typedef long double _Complex num;
 #define NUM(name)                    name##_complex
 #define num_value(x)                 creall(x)
-#define num_exp                      cexpl
+#define num_exp                      exp_with_slope
 #define num_log                      clogl
 #define num_sqrt                     csqrtl
 #define num_cos                      ccosl
@@ -36,6 +36,16 @@ typedef long double _Complex num;
 #define num_has_slope                1
 #else
 #error "compile with NUM_REAL or NUM_COMPLEX"
+#endif
+
+#ifdef NUM_COMPLEX
+/* exp of a complex step: cos of the step is 1 and sin of it the step itself, to the last bit. What
+ * cexpl would do for other numbers takes several times as long. */
+static inline num exp_with_slope(num x)
+{
+    long double value = expl(num_value(x));
+    return CMPLXL(value, value * num_slope(x));
+}
 #endif
 
 static inline num num_abs(num x)
