@@ -155,23 +155,23 @@ static long double long_divisor(atn_sima_norm norm, int64_t n, int64_t d, const 
     return size < EPSILON ? EPSILON : size;
 }
 
-/* K^^T V and |K^|^T |V|, d x d each. */
+/* K^^T V and |K^|^T |V|, d x d each. Sums stay in registers: a long double in memory costs more
+ * than the strides do. */
 static void sum_states(const half_tokens *g, const double *k, const double *v, long double *state,
                        long double *sizes)
 {
     int64_t d = g->d;
-    for (int64_t j = 0; j < g->n; j++)
-        for (int64_t c = 0; c < d; c++)
-            for (int64_t e = 0; e < d; e++) {
-                long double term = (long double)k[j * d + c] * v[j * d + e];
-                state[c * d + e] += term;
-                sizes[c * d + e] += fabsl(term);
-            }
     for (int64_t c = 0; c < d; c++) {
         long double divisor = long_divisor(g->point->norm, g->n, d, k + c);
         for (int64_t e = 0; e < d; e++) {
-            state[c * d + e] /= divisor;
-            sizes[c * d + e] /= divisor;
+            long double sum = 0, size = 0;
+            for (int64_t j = 0; j < g->n; j++) {
+                long double term = (long double)k[j * d + c] * v[j * d + e];
+                sum += term;
+                size += fabsl(term);
+            }
+            state[c * d + e] = sum / divisor;
+            sizes[c * d + e] = size / divisor;
         }
     }
 }
@@ -182,25 +182,27 @@ half_answer half_find_answer(const half_tokens *g, const double *q, const double
 {
     int64_t d = g->d;
     half_answer a = {.out = matrix(g->queries, d)};
-    long double *state = must_allocate((size_t)(2 * d * d + d), sizeof *state), total = 0,
+    long double *state = must_allocate((size_t)(2 * d * d + 2 * d), sizeof *state), total = 0,
                 bound = 0;
-    long double *sizes = state + d * d, *divisors = sizes + d * d;
+    long double *sizes = state + d * d, *divisors = sizes + d * d, *factors = divisors + d;
     sum_states(g, k, v, state, sizes);
     for (int64_t c = 0; c < d; c++)
         divisors[c] = long_divisor(g->point->norm, g->n, d, q + c);
-    for (int64_t i = 0; i < g->queries; i++)
+    for (int64_t i = 0; i < g->queries; i++) {
+        for (int64_t c = 0; c < d; c++)
+            factors[c] = q[query_of(g, i) * d + c] / divisors[c];
         for (int64_t e = 0; e < d; e++) {
             long double sum = 0, size = 0;
             for (int64_t c = 0; c < d; c++) {
-                long double factor = q[query_of(g, i) * d + c] / divisors[c];
-                sum += factor * state[c * d + e];
-                size += fabsl(factor) * sizes[c * d + e];
+                sum += factors[c] * state[c * d + e];
+                size += fabsl(factors[c]) * sizes[c * d + e];
             }
             a.out[i * d + e] = (double)sum;
             a.largest = fmax(a.largest, fabs((double)sum));
             total += sum * sum;
             bound += size * size;
         }
+    }
     a.kappa = (double)sqrtl(bound / total);
     free(state);
     return a;

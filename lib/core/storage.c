@@ -5,15 +5,20 @@
 
 #include <attnum/attnum.h>
 
-static const struct {
+/* What rounding to a type needs to know. Below `normal` its numbers are the multiples of the
+ * smallest subnormal, to which adding and taking away `shift`, 1.5 2^23 times that number, rounds;
+ * where subnormals are f32's own, the bits dropped are those of normal numbers. */
+typedef struct {
     double roundoff;
-    int kept;     /* bits of f32's 23 kept */
-    int exponent; /* of the smallest normal number; subnormals keep fewer bits */
-    float limit;  /* from here on infinity */
-} formats[ATN_STORAGE_COUNT] = {
-    [ATN_STORAGE_BF16] = {0x1p-8, 7, -126, INFINITY},
-    [ATN_STORAGE_F16] = {0x1p-11, 10, -14, 65520},
-    [ATN_STORAGE_TF32] = {0x1p-11, 10, -126, INFINITY},
+    uint32_t dropped; /* of f32's bits */
+    float normal, shift;
+    float limit; /* from here on infinity */
+} storage_format;
+
+static const storage_format formats[ATN_STORAGE_COUNT] = {
+    [ATN_STORAGE_BF16] = {0x1p-8, 16, 0, 0, INFINITY},
+    [ATN_STORAGE_F16] = {0x1p-11, 13, 0x1p-14F, 0x1.8p-1F, 65520},
+    [ATN_STORAGE_TF32] = {0x1p-11, 13, 0, 0, INFINITY},
 };
 
 double atn_storage_roundoff(atn_storage storage)
@@ -21,37 +26,30 @@ double atn_storage_roundoff(atn_storage storage)
     return (unsigned)storage < ATN_STORAGE_COUNT ? formats[storage].roundoff : 0;
 }
 
-/* To `kept` bits after the leading one; the carry may run into the exponent, which is right. */
-static float round_bits(float x, int kept)
+static uint32_t bits_of(float x)
 {
-    uint32_t bits, dropped = 23 - (uint32_t)kept;
+    uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    bits += (1u << (dropped - 1)) - 1 + (bits >> dropped & 1);
-    bits &= ~((1u << dropped) - 1);
-    memcpy(&x, &bits, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-/* To a multiple of the smallest subnormal, 2^(exponent - kept): adding and taking away 1.5 2^23
- * times that number rounds to it. */
-static float round_subnormal(float x, int kept, int exponent)
+static inline float round_one(const storage_format *f, float x)
 {
-    volatile float shifted = x + ldexpf(1.5F, exponent - kept + 23);
-    return shifted - ldexpf(1.5F, exponent - kept + 23);
-}
-
-static float round_one(atn_storage storage, float x)
-{
-    int kept = formats[storage].kept, exponent = formats[storage].exponent;
-    if (!(fabsf(x) < INFINITY))
-        return x;
-    if (fabsf(x) >= formats[storage].limit)
-        return copysignf(INFINITY, x);
-    if (fabsf(x) >= ldexpf(1, exponent))
-        return round_bits(x, kept);
-    if (exponent == -126) /* f32's own subnormals: the bits dropped are the same */
-        return round_bits(x, kept);
-    return copysignf(round_subnormal(x, kept, exponent), x);
+    float size = fabsf(x);
+    if (!(size < f->limit))
+        return size >= f->limit ? copysignf(INFINITY, x) : x;
+    if (size < f->normal)
+        return copysignf((x + f->shift) - f->shift, x);
+    /* The carry may run into the exponent, which is right. */
+    uint32_t bits = bits_of(x), one = UINT32_C(1) << f->dropped;
+    return float_of((bits + one / 2 - 1 + (bits >> f->dropped & 1)) & ~(one - 1));
 }
 
 void atn_storage_round(atn_storage storage, int64_t count, float *values)
@@ -59,64 +57,65 @@ void atn_storage_round(atn_storage storage, int64_t count, float *values)
     if (storage == ATN_STORAGE_NATIVE || (unsigned)storage >= ATN_STORAGE_COUNT)
         return;
     for (int64_t i = 0; i < count; i++)
-        values[i] = round_one(storage, values[i]);
+        values[i] = round_one(&formats[storage], values[i]);
 }
 
 /* ---- Types of memory ---- */
 
+static uint16_t half_at(const void *from, int64_t i)
+{
+    uint16_t half;
+    memcpy(&half, (const char *)from + 2 * i, sizeof half);
+    return half;
+}
+
+/* A number of f16: an exponent of 1 stands for 2^-14, of f32 for 2^-126. Subnormals, whose exponent
+ * is 0, are multiples of 2^-24. */
+static float half_value(uint16_t half)
+{
+    uint32_t size = half & 0x7fff, sign = (uint32_t)(half & 0x8000) << 16;
+    if (size < 0x400)
+        return copysignf((float)size * 0x1p-24F, float_of(sign));
+    if (size < 0x7c00)
+        return float_of(sign | ((size << 13) + (UINT32_C(112) << 23)));
+    return float_of(sign | UINT32_C(0xff) << 23 | size << 13);
+}
+
+/* The bits of a float that is one of f16's numbers. */
+static uint16_t half_bits(float x)
+{
+    uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000;
+    if (isnan(x))
+        return (uint16_t)(sign | 0x7e00);
+    if (isinf(x))
+        return (uint16_t)(sign | 0x7c00);
+    if (fabsf(x) < 0x1p-14F)
+        return (uint16_t)(sign | (uint32_t)(fabsf(x) * 0x1p24F));
+    return (uint16_t)(sign | ((bits & 0x7fffffff) - (UINT32_C(112) << 23)) >> 13);
+}
+
 static double read_one(atn_dtype type, const void *from, int64_t i)
 {
-    uint32_t bits;
-    uint16_t half;
-    float value;
     switch (type) {
     case ATN_F64:
         return ((const double *)from)[i];
     case ATN_BF16:
-        memcpy(&half, (const char *)from + 2 * i, sizeof half);
-        bits = (uint32_t)half << 16;
-        memcpy(&value, &bits, sizeof value);
-        return (double)value;
-    case ATN_F16: {
-        memcpy(&half, (const char *)from + 2 * i, sizeof half);
-        int exponent = half >> 10 & 31, fraction = half & 1023;
-        double size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                      : exponent == 0 ? ldexp(fraction, -24)
-                                      : ldexp(fraction + 1024, exponent - 25);
-        return half & 0x8000 ? -size : size;
-    }
+        return (double)float_of((uint32_t)half_at(from, i) << 16);
+    case ATN_F16:
+        return (double)half_value(half_at(from, i));
     default:
         return (double)((const float *)from)[i];
     }
-}
-
-/* The bits of a float that is one of the half precision's numbers. */
-static uint16_t half_bits(float x)
-{
-    uint16_t sign = signbit(x) ? 0x8000 : 0;
-    int exponent;
-    x = fabsf(x);
-    if (isnan(x))
-        return sign | 0x7e00;
-    if (isinf(x))
-        return sign | 0x7c00;
-    if (x < 0x1p-14F)
-        return (uint16_t)(sign | (int)ldexpf(x, 24));
-    float fraction = frexpf(x, &exponent); /* 0.5 to 1 */
-    return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexpf(fraction, 11) & 1023));
 }
 
 /* f64 to f32 such that rounding that once more to fewer bits is like rounding once: to odd. */
 static float to_odd(double x)
 {
     float near = (float)x;
-    uint32_t bits;
-    if ((double)near == x || !isfinite(near))
+    uint32_t bits = bits_of(near);
+    if ((double)near == x || !isfinite(near) || bits & 1)
         return near;
-    memcpy(&bits, &near, sizeof bits);
-    if (bits & 1)
-        return near;
-    return nextafterf(near, (double)near < x ? INFINITY : -INFINITY);
+    return float_of(fabs((double)near) < fabs(x) ? bits + 1 : bits - 1);
 }
 
 static void write_one(atn_dtype type, void *to, int64_t i, double x)
@@ -127,13 +126,10 @@ static void write_one(atn_dtype type, void *to, int64_t i, double x)
         ((double *)to)[i] = x;
         return;
     }
-    bool narrow = storages[type] != ATN_STORAGE_NATIVE;
-    float value = narrow ? to_odd(x) : (float)x;
-    uint32_t bits;
-    uint16_t half;
-    atn_storage_round(storages[type], 1, &value);
-    memcpy(&bits, &value, sizeof bits);
-    half = type == ATN_F16 ? half_bits(value) : (uint16_t)(bits >> 16);
+    float value = (float)x;
+    if (storages[type] != ATN_STORAGE_NATIVE)
+        value = round_one(&formats[storages[type]], to_odd(x));
+    uint16_t half = type == ATN_F16 ? half_bits(value) : (uint16_t)(bits_of(value) >> 16);
     if (type == ATN_BF16 && isnan(value))
         half |= 0x40; /* the bits kept must say NaN too */
     if (type == ATN_BF16 || type == ATN_F16)
