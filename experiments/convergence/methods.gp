@@ -43,8 +43,8 @@ do for [row = 1:2] {
     set xlabel row == 1 ? "" : "condition number" offset 0,0.3
     do for [i = 1:2] {
         start = word("A I", i)
-        set lmargin at screen 0.075 + (i - 1) * 0.475
-        set rmargin at screen 0.520 + (i - 1) * 0.465
+        set lmargin at screen 0.075 + (i - 1) * 0.485
+        set rmargin at screen 0.505 + (i - 1) * 0.485
         set ylabel i > 1 ? "" : row == 1 ? "products, ‖A X A − A‖_2 / ‖A‖_2" : "products, ‖I − A X‖_2"
         set title row == 2 ? "" : i == 1 ? "from X_0 = α A" : "from X_0 = α I" offset 0,-0.5
         plot for [j = 1:words(methods)] csv using \

@@ -47,7 +47,7 @@ row_title(p) = p eq "pool" ? "pooled landmarks" : p eq "published" ? "the publis
 across = words(inputs)
 down = words(samplings)
 wide = across < 3 ? 2 * across : across
-legend_height = across < 4 ? 160 : 125
+legend_height = across < 4 ? 180 : 135
 set terminal @terminal size 330 + 215 * wide, 75 + legend_height + 260 * down font ",12"
 set output out
 
@@ -129,7 +129,7 @@ set xrange [0:1]
 set yrange [0:1]
 eval footer
 set key at screen 0.5, screen (legend_height - 47) / height center top horizontal maxrows (across < 4 ? 4 : 2) \
-  Left reverse width 1 samplen 3
+  Left reverse width 1 samplen 3 spacing 1.3
 plot 2 with linespoints linecolor rgb plain linewidth 2 pointtype 1 title "|A^{-1}|_2: samples, mean", \
      2 with linespoints linecolor rgb normalised linewidth 2 pointtype 1 title "|D^{-1/2} A^{-1} D^{-1/2}|_2", \
      2 with points pointtype 12 pointsize 1.2 linewidth 1.5 linecolor rgb grey title "certified: f64 cannot tell", \
