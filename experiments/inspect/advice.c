@@ -174,7 +174,8 @@ static char *say_steps(const inspection_list *list, advice_line *line)
         line->level = ADVICE_WARNING;
         char *takes = say_reached(e.most);
         text =
-            must_format("In f64, %d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
+            must_format("In f64, %d Newton-Raphson steps from the printed start 2/|A|_1^2 do not "
+                        "suffice for %" PRId64 " of %" PRId64
                         " matrices: at %s, the residual |AXA - A|/|A| after %d is %.2g (closed "
                         "form %.2g), and %s; lambda_min/lambda_max is %s.",
                         (int)PAPER_STEPS, e.over, e.known, at, (int)PAPER_STEPS, f->residual,
@@ -183,7 +184,7 @@ static char *say_steps(const inspection_list *list, advice_line *line)
     } else {
         char *range = say_range(paper_steps(steps.least), paper_steps(steps.most));
         text = must_format(
-            "In f64, %d Newton-Raphson steps suffice: the largest residual |AXA - A|/|A| "
+            "In f64, %d Newton-Raphson steps from the printed start 2/|A|_1^2 suffice: the largest residual |AXA - A|/|A| "
             "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %s steps.",
             (int)PAPER_STEPS, f->residual, at, f->predicted, range);
         free(range);
@@ -193,11 +194,16 @@ static char *say_steps(const inspection_list *list, advice_line *line)
     return text;
 }
 
-/* The part of the mode of lambda_max that 20 steps leave, starting from 2/|A|_1^2: (1 - alpha
- * lambda_max^2)^(2^20). */
+/* The part of the mode of lambda_max that steps from 2/|A|_1^2 leave: (1 - alpha
+ * lambda_max^2)^(2^steps). */
+static double largest_mode_left(const inspection *i, int steps)
+{
+    return pow(fabs(i->margin), ldexp(1, steps));
+}
+
 static double lost_mode(const inspection *i)
 {
-    return pow(fabs(i->margin), ldexp(1, PAPER_STEPS));
+    return largest_mode_left(i, PAPER_STEPS);
 }
 
 static char *say_start(const inspection_list *list, advice_line *line)
@@ -247,15 +253,17 @@ static char *say_modes(const inspection_list *list, advice_line *line)
     if (e.over > 0) {
         line->level = ADVICE_WARNING;
         bool hidden = paper_residual(e.most) <= inspect_targets[0];
-        text = must_format("%s: at %s, 20 steps invert %g of the %g modes that f64 resolves to "
-                           "half or more. On the others X is far from the inverse, and Eq. 12's "
-                           "gradient has the wrong size there.",
-                           hidden ? "The papers' residual hides modes" : "Modes are missing", at,
-                           e.most->inverted, e.most->rank_f64);
+        text = must_format(
+            "%s: at %s, 20 steps from the printed start invert %g of the %g modes that f64 resolves to "
+            "half or more. On the others X is far from the inverse, and Eq. 12's "
+            "gradient has the wrong size there.",
+            hidden ? "The papers' residual hides modes" : "Modes are missing", at, e.most->inverted,
+            e.most->rank_f64);
     } else
-        text = must_format("20 steps invert every mode that f64 resolves to half or more (%g of %g "
-                           "at %s).",
-                           fmin(e.most->inverted, e.most->rank_f64), e.most->rank_f64, at);
+        text = must_format(
+            "20 steps from the printed start invert every mode that f64 resolves to half or more (%g of %g "
+            "at %s).",
+            fmin(e.most->inverted, e.most->rank_f64), e.most->rank_f64, at);
     free(at);
     return text;
 }
@@ -415,12 +423,14 @@ static char *say_precisions(const inspection_list *list, advice_line *line)
     }
     if (*unsafe) {
         line->level = ADVICE_WARNING;
-        text = must_format("Not safe: %s. Their best residual stays above %g. Safe: %s.", unsafe,
-                           inspect_safe_residual, *safe ? safe : "none");
+        text = must_format(
+            "Not safe, even from 1.8/|A|_1^2: %s. Their best residual stays above %g. Safe: %s.",
+            unsafe, inspect_safe_residual, *safe ? safe : "none");
     } else if (*safe)
-        text = must_format("Every precision is safe if stopped at its best: the papers' residual "
-                           "is then at most %g: %s.",
-                           inspect_safe_residual, safe);
+        text = must_format(
+            "Every precision is safe if started from 1.8/|A|_1^2 and stopped at its best: the papers' residual "
+            "is then at most %g: %s.",
+            inspect_safe_residual, safe);
     free(unsafe);
     free(safe);
     return text;
@@ -527,10 +537,11 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
     const char *type = precision_name(precisions[p]);
     const inspection *worst = worst_asked(list, setting, p, offsetof(precision_facts, asked));
     const inspection *best = worst_asked(list, setting, p, offsetof(precision_facts, best));
-    int64_t known = 0, over = 0;
+    int64_t known = 0, over = 0, diverging = 0;
     for (int64_t i = 0; i < list->count; i++)
         if (is_asked(list->items[i], setting)) {
             known++;
+            diverging += largest_mode_left(list->items[i], setting->steps) > inspect_safe_residual;
             over += !(list->items[i]->precisions[p].asked <= inspect_safe_residual);
         }
     note_count(&line, over, known);
@@ -544,7 +555,7 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
     note(&line, worst, type, "residual_asked", residual);
     note(&line, best, type, "best_residual", best->precisions[p].best);
     char *at = place(list, worst);
-    char *what = must_format("%s, sampling %s, %d steps", type,
+    char *what = must_format("%s, sampling %s, %d steps from 1.8/|A|_1^2", type,
                              inspect_samplings[worst->sampling].name, setting->steps);
     if (over > 0) {
         char *remedy = say_remedy(list, setting, best);
@@ -554,10 +565,17 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
         free(remedy);
     } else {
         line.level = ADVICE_FINE;
+        char *printed =
+            diverging == 0 ? must_format("%s", "")
+                           : must_format(" From the printed start 2/|A|_1^2 it is not, for %" PRId64
+                                         " of %" PRId64 ".",
+                                         diverging, known);
         line.text = must_format(
             "%s: A is inverted safely: the residual |AXA - A|/|A| is at most %.2g (%s) over "
-            "%" PRId64 " matrices, below %g.",
-            what, residual, at, known, inspect_safe_residual);
+            "%" PRId64 " %s, below %g.%s",
+            what, residual, at, known, known == 1 ? "matrix" : "matrices", inspect_safe_residual,
+            printed);
+        free(printed);
     }
     free(what);
     free(at);

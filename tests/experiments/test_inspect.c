@@ -595,9 +595,9 @@ static const struct {
      ADVICE_WARNING, AT(soft_norm), AT(norm_tokens), 99, 196},
     {"norms", "normalisation it is 40: normalise", ADVICE_WARNING, AT(softpp_norm), AT(norm_tokens),
      2, 39.2},
-    {"precision", "Not safe: f16 (0.031 after 11 steps at batch 0, head 1, m = 49)", ADVICE_WARNING,
+    {"precision", "f16 (0.031 after 11 steps at batch 0, head 1, m = 49)", ADVICE_WARNING,
      AT(precisions[3].best), AT(precisions[3].best_steps), 0.031, 11},
-    {"precision", "Not safe: f64 (nan after 18 steps at batch 0, head 1", ADVICE_WARNING,
+    {"precision", "f64 (nan after 18 steps at batch 0, head 1", ADVICE_WARNING,
      AT(precisions[0].best), 0, NAN, 0},
     {"precision", "Every precision is safe", ADVICE_FINE, AT(precisions[3].best), 0, 0.0099, 0},
     {"too-many", "bf16: residual 3.2 after 20, 0.001 after 18 (batch 0, head 1", ADVICE_WARNING,
@@ -642,8 +642,8 @@ static const struct {
     const char *says_within, *says_beyond;
 } limits[] = {
 #define UP(limit) limit, (limit) * (1 + 1e-15) /* a few units in the last place above */
-    {"steps", false, PAPER(residual), 0, UP(1e-3), 0, ADVICE_FINE, ADVICE_WARNING, "steps suffice",
-     "do not suffice for 1 of 3"},
+    {"steps", false, PAPER(residual), 0, UP(1e-3), 0, ADVICE_FINE, ADVICE_WARNING,
+     "printed start 2/|A|_1^2 suffice", "do not suffice for 1 of 3"},
     {"steps", false, PAPER(steps[0]), PAPER(residual), 0, -1, 0.12, ADVICE_WARNING, ADVICE_WARNING,
      "1e-3 takes 0 steps", "1e-3 is not reached"},
     /* (1 - 6.588e-6)^(2^20) = 0.001 */
@@ -664,7 +664,7 @@ static const struct {
     {"unresolved", false, AT(below_floor), 0, 0, 1, 0, ADVICE_FINE, ADVICE_WARNING, NULL,
      "for 1 of 3"},
     {"precision", false, AT(precisions[3].best), 0, UP(0.01), 0, ADVICE_FINE, ADVICE_WARNING,
-     "Every precision is safe", "Not safe: f16"},
+     "Every precision is safe", "from 1.8/|A|_1^2: f16"},
     {"too-many", false, AT(precisions[4].fixed), AT(precisions[4].best), 0.5, 0.5 * (1 + 1e-15),
      0.05, ADVICE_FINE, ADVICE_WARNING, NULL, "bf16: residual 0.5 after 20"},
     {"too-many", false, AT(precisions[2].fixed), AT(precisions[2].best), UP(0.01), 1e-9,
@@ -738,6 +738,14 @@ static void expect_conclusion(const inspection_list *list, inspect_setting setti
     advice_free(1, &line);
 }
 
+static bool concludes_on_start(const inspection_list *list, inspect_setting setting)
+{
+    advice_line line = advice_conclude(list, &setting);
+    bool found = strstr(line.text, "printed start") != NULL;
+    advice_free(1, &line);
+    return found;
+}
+
 enum { F64, F32, TF32, F16, BF16 };
 
 Test(inspect, one_conclusion_for_a_setting)
@@ -746,10 +754,19 @@ Test(inspect, one_conclusion_for_a_setting)
     const inspect_setting bf16 = {BF16, -1, 20}, window = {BF16, WINDOW, 7};
     precision_facts *f = &list.items[2]->precisions[BF16];
     expect_conclusion(&list, bf16, ADVICE_FINE,
-                      "bf16, sampling pool, 20 steps: A is inverted safely");
+                      "bf16, sampling pool, 20 steps from 1.8/|A|_1^2: A is inverted safely");
     f->asked = 0.01;
     expect_conclusion(&list, bf16, ADVICE_FINE,
-                      "at most 0.01 (batch 0, head 1, m = 49) over 3 matrices");
+                      "at most 0.01 (batch 0, head 1, m = 49) over 3 matrices, below 0.01.");
+    /* (1 - 4.3918e-6)^(2^20) = 0.01 */
+    double margin = list.items[2]->margin;
+    list.items[2]->margin = -1 + 4.392e-6;
+    cr_expect(!concludes_on_start(&list, bf16) &&
+              concludes_on_start(&list, (inspect_setting){BF16, -1, 19}));
+    list.items[2]->margin = -1 + 4.391e-6;
+    expect_conclusion(&list, bf16, ADVICE_FINE,
+                      "below 0.01. From the printed start 2/|A|_1^2 it is not, for 1 of 3.");
+    list.items[2]->margin = margin;
     f->asked = 0.01 * (1 + 1e-15);
     f->best = 0.004, f->best_steps = 11;
     expect_conclusion(&list, bf16, ADVICE_WARNING, "NOT inverted safely for 1 of 3 matrices");
@@ -763,7 +780,7 @@ Test(inspect, one_conclusion_for_a_setting)
         list.items[2]->precisions[p].asked = 0.5;
     expect_conclusion(&list, bf16, ADVICE_WARNING, "No wider type is safe");
     expect_conclusion(&list, window, ADVICE_FINE,
-                      "bf16, sampling window, 7 steps: A is inverted safely");
+                      "bf16, sampling window, 7 steps from 1.8/|A|_1^2: A is inverted safely");
     expect_conclusion(&list, (inspect_setting){BF16, FIRST, 20}, ADVICE_WARNING,
                       "Nothing was measured for bf16, first");
     inspections_free(&list);
