@@ -417,7 +417,7 @@ static char *say_precisions(const inspection_list *list, advice_line *line)
         note(line, worst, precision_name(precisions[p]), "best_steps", f->best_steps);
         char *at = place(list, worst);
         append(advice_is_safe(f) ? &safe : &unsafe,
-               must_format("%s (%.2g after %g steps at %s)", precision_name(precisions[p]), f->best,
+               must_format("%s (%.3g after %g steps at %s)", precision_name(precisions[p]), f->best,
                            f->best_steps, at));
         free(at);
     }
@@ -519,12 +519,12 @@ static char *say_remedy(const inspection_list *list, const inspect_setting *sett
 {
     const precision_facts *f = &best->precisions[setting->precision];
     if (f->best <= inspect_safe_residual)
-        return must_format("With stopping = best it is at most %.2g (%g steps there)", f->best,
+        return must_format("With stopping = best it is at most %.3g (%g steps there)", f->best,
                            f->best_steps);
     for (int p = setting->precision - 1; p >= 0; p--) {
         const inspection *i = worst_asked(list, setting, p, offsetof(precision_facts, asked));
         if (i && i->precisions[p].asked <= inspect_safe_residual)
-            return must_format("In %s it is at most %.2g", precision_name(precisions[p]),
+            return must_format("In %s it is at most %.3g", precision_name(precisions[p]),
                                i->precisions[p].asked);
     }
     return must_format("No wider type is safe in as many steps");
@@ -559,8 +559,8 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
                              inspect_samplings[worst->sampling].name, setting->steps);
     if (over > 0) {
         char *remedy = say_remedy(list, setting, best);
-        line.text = must_format("%s: A is NOT inverted safely for %" PRId64 " of %" PRId64
-                                " matrices: the residual |AXA - A|/|A| is %.2g (%s), above %g. %s.",
+        line.text = must_format("%s: NOT safe by the papers' residual for %" PRId64 " of %" PRId64
+                                " matrices: |AXA - A|/|A| is %.3g (%s), above %g. %s.",
                                 what, over, known, residual, at, inspect_safe_residual, remedy);
         free(remedy);
     } else {
@@ -570,11 +570,11 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
                            : must_format(" From the printed start 2/|A|_1^2 it is not, for %" PRId64
                                          " of %" PRId64 ".",
                                          diverging, known);
-        line.text = must_format(
-            "%s: A is inverted safely: the residual |AXA - A|/|A| is at most %.2g (%s) over "
-            "%" PRId64 " %s, below %g.%s",
-            what, residual, at, known, known == 1 ? "matrix" : "matrices", inspect_safe_residual,
-            printed);
+        line.text =
+            must_format("%s: safe by the papers' residual: |AXA - A|/|A| is at most %.3g (%s) over "
+                        "%" PRId64 " %s, below %g.%s",
+                        what, residual, at, known, known == 1 ? "matrix" : "matrices",
+                        inspect_safe_residual, printed);
         free(printed);
     }
     free(what);

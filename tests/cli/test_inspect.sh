@@ -137,7 +137,7 @@ command='report.html'
 check "no address, no script" $?
 ! grep -oE 'url\([^)]*\)' report.html | grep -qv '^url(#clip[0-9]*)$'
 check "urls are the page's own" $?
-grep -qE 'A is (NOT )?inverted safely' report.html
+grep -qE '(NOT )?safe by the papers' report.html
 check "the conclusion is there" $?
 grep -q '&lt;script&gt;&amp;' report.html
 check "the file's name is escaped" $?

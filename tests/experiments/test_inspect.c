@@ -754,7 +754,7 @@ Test(inspect, one_conclusion_for_a_setting)
     const inspect_setting bf16 = {BF16, -1, 20}, window = {BF16, WINDOW, 7};
     precision_facts *f = &list.items[2]->precisions[BF16];
     expect_conclusion(&list, bf16, ADVICE_FINE,
-                      "bf16, sampling pool, 20 steps from 1.8/|A|_1^2: A is inverted safely");
+                      "bf16, sampling pool, 20 steps from 1.8/|A|_1^2: safe by the papers");
     f->asked = 0.01;
     expect_conclusion(&list, bf16, ADVICE_FINE,
                       "at most 0.01 (batch 0, head 1, m = 49) over 3 matrices, below 0.01.");
@@ -769,7 +769,8 @@ Test(inspect, one_conclusion_for_a_setting)
     list.items[2]->margin = margin;
     f->asked = 0.01 * (1 + 1e-15);
     f->best = 0.004, f->best_steps = 11;
-    expect_conclusion(&list, bf16, ADVICE_WARNING, "NOT inverted safely for 1 of 3 matrices");
+    expect_conclusion(&list, bf16, ADVICE_WARNING,
+                      "NOT safe by the papers' residual for 1 of 3 matrices");
     expect_conclusion(&list, bf16, ADVICE_WARNING, "stopping = best it is at most 0.004 (11 steps");
     f->asked = NAN;
     expect_conclusion(&list, bf16, ADVICE_WARNING, "is nan (batch 0, head 1");
@@ -780,7 +781,7 @@ Test(inspect, one_conclusion_for_a_setting)
         list.items[2]->precisions[p].asked = 0.5;
     expect_conclusion(&list, bf16, ADVICE_WARNING, "No wider type is safe");
     expect_conclusion(&list, window, ADVICE_FINE,
-                      "bf16, sampling window, 7 steps from 1.8/|A|_1^2: A is inverted safely");
+                      "bf16, sampling window, 7 steps from 1.8/|A|_1^2: safe by the papers");
     expect_conclusion(&list, (inspect_setting){BF16, FIRST, 20}, ADVICE_WARNING,
                       "Nothing was measured for bf16, first");
     inspections_free(&list);
