@@ -225,7 +225,8 @@ const input_kind input_kinds[] = {
                 "orthonormal columns",
      .make = make_photos},
     {.name = "trained",
-     .parameter = "[WEIGHTS][/blockB][/queries|keys|values], default soft, its last block, queries",
+     .parameter = "[WEIGHTS][/blockB][/queries|keys|values], default " TRAINED_USUAL
+                  ", its last block, queries",
      .formula =
          "a head of a network that attnum train trained on Fashion-MNIST, on a picture of its "
          "test set; WEIGHTS: an operator, a name in data/trained, or a file FILE.npz",

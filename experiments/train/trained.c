@@ -260,7 +260,7 @@ int trained_open(const char *text, trained **t)
     *t = must_allocate(1, sizeof **t);
     int code = read_place(*t, name);
     if (code == EXIT_PASS) {
-        (*t)->path = find_weights(*name ? name : "soft");
+        (*t)->path = find_weights(*name ? name : TRAINED_USUAL);
         code = (*t)->path ? open_files(*t) : EXIT_ENVIRONMENT;
     }
     free(name);

@@ -7,11 +7,13 @@
 
 typedef struct trained trained;
 
+#define TRAINED_USUAL "sima" /* one that is shipped */
+
 /* text: "[WEIGHTS][/blockB][/queries|keys|values]". WEIGHTS is a file of weights, which ends in
  * ".npz", or the name of one in data/trained without it, "soft-code-seed2", or an operator, whose
- * first seed it means; by default soft. B counts from 0; by default the last block; queries by
- * default. Reads the weights and the pictures. Returns an exit code; on failure one line on stderr.
- * To be freed in any case. */
+ * first seed it means; by default TRAINED_USUAL. B counts from 0; by default the last block;
+ * queries by default. Reads the weights and the pictures. Returns an exit code; on failure one line
+ * on stderr. To be freed in any case. */
 int trained_open(const char *text, trained **t);
 void trained_free(trained *t);
 

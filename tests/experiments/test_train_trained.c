@@ -279,3 +279,13 @@ Test(train_trained, an_input_of_a_network)
     cr_expect(memcmp(tokens[0], tokens[1], sizeof tokens[0]) == 0);
     trained_free(t);
 }
+
+/* What `--input trained` means without a name must be among the networks in data/trained. */
+Test(train_trained, the_usual_network_is_shipped)
+{
+    input *in;
+    cr_assert_eq(input_open("trained", 0, 0, &in), EXIT_PASS);
+    cr_expect_str_eq(input_name(in), "trained");
+    cr_expect_eq(input_side(in, 49), 14);
+    input_free(in);
+}
