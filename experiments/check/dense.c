@@ -75,21 +75,28 @@ static void change_each(int64_t count, double change, uint64_t *state, double *x
         x[i] *= data_next(state) & 1 ? 1 + change : 1 - change;
 }
 
-/* X changed at random by what rounding does where X A X is formed, or A is inverted: by `change`
- * times |X| |A| |X| (N. J. Higham, Accuracy and Stability of Numerical Algorithms, sec. 14.1). */
+static double square(double x)
+{
+    return x * x;
+}
+
+/* X changed at random by what rounding does where X A X is formed, or A is inverted. It is no more
+ * than `change` times |X| |A| |X| (N. J. Higham, Accuracy and Stability of Numerical Algorithms,
+ * sec. 14.1), all roundings being of one sign; as independent ones they add up as their squares do:
+ * by `change` times the root of X^2 A^2 X^2, squares of each number. */
 static void change_inverse(int64_t m, double change, uint64_t *state, const double *a, double *x)
 {
     double *xa = must_allocate((size_t)(2 * m * m), sizeof *xa), *xax = xa + m * m;
     for (int64_t i = 0; i < m; i++)
         for (int64_t k = 0; k < m; k++)
             for (int64_t j = 0; j < m; j++)
-                xa[i * m + j] += fabs(x[i * m + k] * a[k * m + j]);
+                xa[i * m + j] += square(x[i * m + k] * a[k * m + j]);
     for (int64_t i = 0; i < m; i++)
         for (int64_t k = 0; k < m; k++)
             for (int64_t j = 0; j < m; j++)
-                xax[i * m + j] += xa[i * m + k] * fabs(x[k * m + j]);
+                xax[i * m + j] += xa[i * m + k] * square(x[k * m + j]);
     for (int64_t i = 0; i < m * m; i++)
-        x[i] += (data_next(state) & 1 ? change : -change) * xax[i];
+        x[i] += (data_next(state) & 1 ? change : -change) * sqrt(xax[i]);
     free(xa);
 }
 
