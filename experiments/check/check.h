@@ -286,7 +286,7 @@ typedef struct {
     double multiple;
 } statistic;
 
-enum { STATISTIC_ROW = 1, STATISTIC_COLUMN = 2 }; /* places in the table */
+enum { STATISTIC_SIZE, STATISTIC_ROW, STATISTIC_COLUMN }; /* places in the table */
 enum { MOST_STATISTICS = 24 + MOST_DIRECTIONS };
 extern const statistic statistics[];
 extern const int statistic_count;
@@ -358,6 +358,8 @@ struct result_verdict {
 };
 
 result_group group_of_one(result_kind kind, result_verdict *v);
+/* kappa of each head, by the noises of the reach and by the inverse. */
+void find_conditions(const subject *s, const result_group *g);
 /* What is wanted of results and what good kernels reach, whatever the results are. Returns an exit
  * code. Each is to be freed in any case. */
 int find_wanted(atn_context *context, const subject *s, const result_group *g);

@@ -184,12 +184,16 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
     bool borrowed = given || t->dense || t->normed || t->weights || t->move_count || t->kept ||
                     t->missing || t->of != t->kind;
     result_verdict v = *d->v;
+    double *kappa = v.kappa = must_allocate((size_t)heads, sizeof *kappa);
     v.want = (double *)want;
+    for (int64_t i = 0; i < heads; i++)
+        kappa[i] = t->dense && t->form.inverse_missing ? 1 : d->v->kappa[i];
     if (!borrowed) {
         result_group g = group_of_one(d->kind, &v);
         v.reach = (reach){0};
         v.exact = false;
         reach_differentiate(d->context, &t->s, &g);
+        find_conditions(&t->s, &g);
         reach_run(d->context, &t->s, &g);
     }
     bool good = true;
@@ -206,11 +210,14 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
         if (d->s->dtype == ATN_F64) /* in which the trial's answer is no better */
             y.unit *= 2, y.cut *= 2, y.sums *= 2, y.summed *= 2, y.factor = 2 * fmax(y.factor, 1);
         bounds b = find_bounds(&y);
-        ref_verdict verdict = judge_head(&y, &b, t->s.results[d->kind] + i * size).verdict;
-        good = verdict == REF_PASS || verdict == REF_MARGINAL;
+        judgement j = judge_head(&y, &b, t->s.results[d->kind] + i * size);
+        /* what the trial makes may itself say nothing about tokens, as the mean of V */
+        bool tight = j.allowed <= d->claimed / 10;
+        good = (j.verdict != REF_SKIPPED || tight) && ref_judge(REF_REACH, j.ratio) != REF_FAIL;
     }
     if (!borrowed)
         reach_free(&v.reach);
+    free(kappa);
     return good;
 }
 
@@ -261,7 +268,8 @@ typedef enum { NARROW_VALUES, NARROW_SUMS } narrow_part;
  * it is much better or worse, or its error has a structure that roundings do not have. Of that
  * truncation is excused much, which a mistake of its size may have as well: a type explains the
  * result only if its error is like that of rounding to nearest, which has none. Sums may be of any
- * size between few roundings and many, and share theirs: they are likely, but explain nothing. */
+ * size between few roundings and many, and share theirs: they are likely, but explain nothing; and
+ * not even likely where the error has a structure, since a mistake may be of any size, too. */
 typedef struct {
     double distance;
     bool explains;
@@ -318,7 +326,7 @@ static nearness nearness_to_type(const diagnosis *d, atn_dtype type, narrow_part
             narrow_sums(type, narrow.dtype, &most, &least);
         double factor = factor_of(&most, got);
         double distance = fmax(fmax(factor, 1 / factor_of(&least, got)), 1);
-        bool good = is_like(most, factor, false, got) && distance < most_factor;
+        bool good = is_like(most, factor, part == NARROW_SUMS, got) && distance < most_factor;
         n.distance = fmax(n.distance, good ? distance : INFINITY);
         n.explains &= part == NARROW_VALUES && good && is_like(most, factor, true, got);
     }

@@ -517,8 +517,8 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
 
 /* kappa of each head by the noises; a gradient's inverse is that of its head's output, a
  * parameter's that of all heads. inverse: what the inverse makes of it, of each head. */
-static void find_conditions(const subject *s, result_kind kind, const double *inverse,
-                            result_verdict *v)
+static void find_result_conditions(const subject *s, result_kind kind, const double *inverse,
+                                   result_verdict *v)
 {
     int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
     int64_t size = result_size(&s->judged, kind) / heads;
@@ -533,6 +533,18 @@ static void find_conditions(const subject *s, result_kind kind, const double *in
         for (int64_t j = shared ? 0 : i; j < (shared ? all : i + 1); j++)
             v->kappa[i] = isnan(inverse[j]) ? NAN : fmax(v->kappa[i], inverse[j]);
     }
+}
+
+void find_conditions(const subject *s, const result_group *g)
+{
+    int64_t all = result_heads(&s->c, RESULT_OUTPUT);
+    double *inverse = must_allocate((size_t)all, sizeof *inverse);
+    for (int64_t i = 0; i < all; i++)
+        inverse[i] = 1;
+    answer_inverse_conditions(s, inverse);
+    for (int i = 0; i < g->count; i++)
+        find_result_conditions(s, g->kinds[i], inverse, g->of[i]);
+    free(inverse);
 }
 
 static bounds *find_all_bounds(const subject *s, result_kind kind, const result_verdict *v)
@@ -619,21 +631,14 @@ static int find_answers(atn_context *context, const subject *s, const result_gro
 /* The same, while `g->shown` says how far it is. */
 static int find_shown(atn_context *context, const subject *s, const result_group *g)
 {
-    int64_t all = result_heads(&s->c, RESULT_OUTPUT);
     int code = find_answers(context, s, g);
     if (code != EXIT_PASS)
         return code;
     reach_differentiate(context, s, g);
     reach_run(context, s, g);
-    double *inverse = must_allocate((size_t)all, sizeof *inverse);
-    for (int64_t i = 0; i < all; i++)
-        inverse[i] = 1;
-    answer_inverse_conditions(s, inverse);
-    for (int i = 0; i < g->count; i++) {
-        find_conditions(s, g->kinds[i], inverse, g->of[i]);
+    find_conditions(s, g);
+    for (int i = 0; i < g->count; i++)
         g->of[i]->bounds = find_all_bounds(s, g->kinds[i], g->of[i]);
-    }
-    free(inverse);
     return EXIT_PASS;
 }
 

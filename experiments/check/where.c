@@ -12,6 +12,7 @@
 typedef struct {
     int64_t count, wrong, zero, nonfinite;
     int64_t first, last; /* of the wrong ones */
+    bool rest_passes;    /* what the others have of the error would pass as the whole of it */
 } lines;
 
 /* A line is wrong where its error is over what the worst row or column of a good kernel may have.
@@ -22,6 +23,7 @@ static lines examine(const yardstick *y, const bounds *b, const double *got, boo
     int64_t along = columns ? y->cols : 1, across = columns ? 1 : y->cols;
     double allowed = b->bound[columns ? STATISTIC_COLUMN : STATISTIC_ROW];
     double mean = b->norm * b->norm / (double)count;
+    double rest = 0;
     lines l = {.count = count, .first = -1};
     for (int64_t i = 0; i < count; i++) {
         double error = 0, square = 0, norm = 0;
@@ -33,14 +35,17 @@ static lines examine(const yardstick *y, const bounds *b, const double *got, boo
         }
         /* NaN is wrong, and so is nothing where something is wanted, however little that says */
         bool nothing = square == 0 && norm > 0;
-        if (!nothing && sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed)
+        if (!nothing && sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed) {
+            rest += error;
             continue;
+        }
         l.wrong++;
         l.zero += square == 0;
         l.nonfinite += !isfinite(square);
         l.first = l.first < 0 ? i : l.first;
         l.last = i;
     }
+    l.rest_passes = sqrt(rest) <= b->bound[STATISTIC_SIZE];
     return l;
 }
 
@@ -66,8 +71,9 @@ static const char all_zero[] = "zero throughout", all_nonfinite[] = "NaN or infi
 static char *head_text(const yardstick *y, const bounds *b, const double *got)
 {
     lines rows = examine(y, b, got, false), columns = examine(y, b, got, true);
-    bool few_rows = rows.wrong > 0 && 2 * rows.wrong <= rows.count;
-    bool few_columns = columns.wrong > 0 && 2 * columns.wrong <= columns.count;
+    bool few_rows = rows.wrong > 0 && 2 * rows.wrong <= rows.count && rows.rest_passes;
+    bool few_columns =
+        columns.wrong > 0 && 2 * columns.wrong <= columns.count && columns.rest_passes;
     bool by_columns =
         few_columns && (!few_rows || columns.wrong * rows.count < rows.wrong * columns.count);
     if (few_rows || few_columns)

@@ -1152,6 +1152,70 @@ Test(check, mistakes_of_ones_own_are_named)
     atn_context_free(context);
 }
 
+/* One row for all tokens says nothing about them, but a mistake may give just that. */
+Test(check, a_mistake_that_says_nothing_about_tokens_is_named)
+{
+    enum { SIZE = HEADS * TOKENS * WIDTH };
+    static double given[SIZE];
+    static char name[] = "mean";
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SIMA, 0, ATN_F32);
+    double *y = give_output(&s);
+    own_mistake mistake = {.name = name, .results = {given}};
+    for (int i = 0; i < SIZE; i++)
+        given[i / (TOKENS * WIDTH) * TOKENS * WIDTH + i % WIDTH] += y[i] / TOKENS;
+    for (int i = 0; i < SIZE; i++)
+        given[i] = given[i / (TOKENS * WIDTH) * TOKENS * WIDTH + i % WIDTH];
+    memcpy(y, given, sizeof given);
+    s.mistakes = &mistake;
+    s.mistake_count = 1;
+    bool explains;
+    char *text = first_finding(context, &s, &explains);
+    cr_expect(explains && strcmp(text, name) == 0, "'%s'", text);
+    free(text);
+    s.mistake_count = 0;
+    release(&s);
+    atn_context_free(context);
+}
+
+/* elu + 1 with another alpha where x < 0: in size what sums in bf16 make, but no rounding. */
+Test(check, an_error_with_a_structure_is_not_said_to_be_of_sums)
+{
+    enum { LENGTH = 88 };
+    atn_context *context = make_context();
+    attention_choice choice = {.op = ATN_ELU,
+                               .dtype = ATN_F32,
+                               .shape = {1, HEADS, LENGTH, WIDTH, WIDTH, 0},
+                               .cross = true,
+                               .seed = 3};
+    attention_case c = attention_case_make(&choice);
+    c.reference.dtype = ATN_F64;
+    subject s = {.c = c, .judged = c};
+    subject_claim(&s, ATN_F32);
+    static double kept[2][HEADS * LENGTH * WIDTH];
+    double *const both[] = {s.c.q, s.c.k};
+    for (int x = 0; x < 2; x++)
+        for (int i = 0; i < HEADS * LENGTH * WIDTH; i++) {
+            kept[x][i] = both[x][i];
+            /* phi of it is 1 + (exp(2 x) - 1) / 2 */
+            if (both[x][i] < 0)
+                both[x][i] = log(0.5 + exp(2 * both[x][i]) / 2);
+        }
+    give_output(&s);
+    for (int x = 0; x < 2; x++)
+        memcpy(both[x], kept[x], sizeof kept[x]);
+    result_verdict v;
+    finding findings[MOST_FINDINGS];
+    cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+    for (int count = diagnose(context, &s, RESULT_OUTPUT, &v, findings); count > 0;) {
+        cr_expect(!strstr(findings[--count].text, "sums in"), "%s", findings[count].text);
+        free(findings[count].text);
+    }
+    result_verdict_free(&v);
+    release(&s);
+    atn_context_free(context);
+}
+
 Test(check, pairs_and_types_are_found)
 {
     atn_context *context = make_context();
@@ -1696,6 +1760,26 @@ Test(check, it_is_said_where_a_result_is_wrong)
         result_verdict_free(&v);
         release(&s);
     }
+    atn_context_free(context);
+}
+
+/* Noise is everywhere, though some rows have more of it than others: none of them alone is wrong.
+ */
+Test(check, what_is_wrong_everywhere_has_no_place)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SIMA, 0, ATN_BF16);
+    double *y = give_output(&s);
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        y[i] *= 1 + (i / WIDTH % 3 == 0 ? 0.06 : 0.02) * sin(i * i);
+    result_verdict v;
+    cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+    cr_expect_eq(v.verdict, REF_FAIL);
+    char *text = where_wrong(&s, RESULT_OUTPUT, &v);
+    cr_expect_null(text, "%s", text);
+    free(text);
+    result_verdict_free(&v);
+    release(&s);
     atn_context_free(context);
 }
 
