@@ -376,8 +376,28 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
 
 /* ---- SOFT with steps of our own (dense.c) ---- */
 
-/* How D = diag(A 1) enters SOFT++: D^-1/2 A+ D^-1/2 (paper), D^-1 A+ D^-1, (D^-1/2 A D^-1/2)+. */
-typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } normaliser;
+/* How D = diag(A 1) enters SOFT++: D^-1/2 A+ D^-1/2 (paper), D^-1 A+ D^-1, (D^-1/2 A D^-1/2)+,
+ * D^1/2 A+ D^1/2, or as the first with D = diag(K(L,Q) 1). */
+typedef enum {
+    NORMALISE_NOT,
+    NORMALISE_ROOT,
+    NORMALISE_FULL,
+    NORMALISE_INNER,
+    NORMALISE_TIMES,
+    NORMALISE_BY_TOKENS
+} normaliser;
+
+/* What landmark l is of the tokens i with floor(i m/n) = l, if it is not what was sampled: their
+ * mean, their largest numbers, the last of them, the mean of all but that; or the mean of the
+ * tokens with i mod m = l. */
+typedef enum {
+    LANDMARKS_SAMPLED,
+    LANDMARKS_SEGMENTS,
+    LANDMARKS_LARGEST,
+    LANDMARKS_LAST,
+    LANDMARKS_SHORT,
+    LANDMARKS_INTERLEAVED
+} landmark_form;
 
 /* The kernel's squared distance as a |q|^2 + b |k|^2 - c q.k; SOFT's keys are its landmarks. */
 typedef enum {
@@ -399,7 +419,7 @@ extern const double distance_terms[DISTANCE_COUNT][3];
 typedef struct {
     normaliser normalise;
     distance_form distance;
-    bool segments;        /* landmark l is the mean of the tokens i with floor(i m/n) = l */
+    landmark_form landmarks;
     bool inverse_missing; /* P^T P V */
     double landmark_factor, change;
     uint64_t seed; /* of the changes */

@@ -7,14 +7,14 @@
 #include "check/check.h"
 #include "common/report.h"
 
-/* a_ij / (d_i d_j)^power, d the row sums of a. */
-static void divide_rows(int64_t m, const double *a, double power, double *x)
+/* x_ij / (d_i d_j)^power, d the sums of a's m rows. */
+static void divide_rows(int64_t m, int64_t cols, const double *a, double power, double *x)
 {
     double *factors = must_allocate((size_t)m, sizeof *factors);
     for (int64_t i = 0; i < m; i++) {
         double sum = 0;
-        for (int64_t j = 0; j < m; j++)
-            sum += a[i * m + j];
+        for (int64_t j = 0; j < cols; j++)
+            sum += a[i * cols + j];
         factors[i] = pow(sum, -power);
     }
     for (int64_t i = 0; i < m; i++)
@@ -176,15 +176,23 @@ static void iterate_inverse(const atn_inverse_desc *o, int64_t m, const double *
     free(b);
 }
 
-/* Means of n/m consecutive tokens, some one more than others. */
-static void segment_means(int64_t n, int64_t m, int64_t d, const double *q, double *l)
+/* Of n/m consecutive tokens, some one more than others, or of every m-th. */
+static void other_landmarks(landmark_form form, int64_t n, int64_t m, int64_t d, const double *q,
+                            double *l)
 {
+    const bool apart = form == LANDMARKS_INTERLEAVED, largest = form == LANDMARKS_LARGEST;
     for (int64_t k = 0; k < m; k++) {
         int64_t first = (k * n + m - 1) / m, end = ((k + 1) * n + m - 1) / m;
+        first = apart ? k : form == LANDMARKS_LAST ? end - 1 : first;
+        end = apart ? n : form == LANDMARKS_SHORT && end > first + 1 ? end - 1 : end;
+        int64_t step = apart ? m : 1, count = (end - first + step - 1) / step;
         for (int64_t c = 0; c < d; c++) {
-            l[k * d + c] = 0;
-            for (int64_t i = first; i < end; i++)
-                l[k * d + c] += q[i * d + c] / (double)(end - first);
+            double sum = 0, most = -INFINITY;
+            for (int64_t i = first; i < end; i += step) {
+                sum += q[i * d + c] / (double)count;
+                most = fmax(most, q[i * d + c]);
+            }
+            l[k * d + c] = largest ? most : sum;
         }
     }
 }
@@ -202,9 +210,9 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
     double *a = f->a.data, *x = f->x.data;
     atn_tensor q = atn_tensor_dense((void *)c->q, ATN_F64, s->batch, s->heads, s->tokens, s->dim);
     atn_status status = atn_sample(context, &desc->sampling, &q, &f->l);
-    for (int64_t i = 0; i < heads && form->segments; i++)
-        segment_means(s->tokens, m, s->dim, c->q + i * s->tokens * s->dim,
-                      (double *)f->l.data + i * m * s->dim);
+    for (int64_t i = 0; i < heads && form->landmarks; i++)
+        other_landmarks(form->landmarks, s->tokens, m, s->dim, c->q + i * s->tokens * s->dim,
+                        (double *)f->l.data + i * m * s->dim);
     for (int64_t i = 0; i < heads * m * s->dim; i++)
         ((double *)f->l.data)[i] *= form->landmark_factor;
     if (status == ATN_OK)
@@ -219,7 +227,7 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
     if (status == ATN_OK && form->change > 0)
         change_each(heads * m * s->tokens, form->change, &state, f->p.data);
     for (int64_t i = 0; status == ATN_OK && normalise == NORMALISE_INNER && i < heads; i++)
-        divide_rows(m, a + i * m * m, 0.5, a + i * m * m);
+        divide_rows(m, m, a + i * m * m, 0.5, a + i * m * m);
     if (status == ATN_OK && form->inverse_missing)
         for (int64_t i = 0; i < heads * m * m; i++)
             x[i] = i % (m * m) % (m + 1) == 0;
@@ -230,9 +238,16 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
         status = atn_inverse(context, &desc->inverse, &f->a, &f->x, NULL, NULL);
     for (int64_t i = 0; status >= 0 && form->change > 0 && i < heads; i++)
         change_inverse(m, form->change, &state, a + i * m * m, x + i * m * m);
+    static const double powers[] = {[NORMALISE_ROOT] = 0.5,
+                                    [NORMALISE_FULL] = 1,
+                                    [NORMALISE_TIMES] = -0.5,
+                                    [NORMALISE_BY_TOKENS] = 0.5};
+    bool by_tokens = normalise == NORMALISE_BY_TOKENS;
     for (int64_t i = 0; status >= 0 && i < heads; i++)
-        if (normalise == NORMALISE_ROOT || normalise == NORMALISE_FULL)
-            divide_rows(m, a + i * m * m, normalise == NORMALISE_ROOT ? 0.5 : 1, x + i * m * m);
+        if (normalise != NORMALISE_NOT && normalise != NORMALISE_INNER)
+            divide_rows(m, by_tokens ? s->tokens : m,
+                        by_tokens ? (double *)f->p.data + i * m * s->tokens : a + i * m * m,
+                        powers[normalise], x + i * m * m);
     return status;
 }
 

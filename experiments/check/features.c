@@ -252,6 +252,7 @@ static double angle_factor(const feature_input *in, int64_t token, bool second)
     if (length <= 0)
         length = s->tokens > s->key_tokens ? s->tokens : s->key_tokens;
     double turn = in->form->whole_turn ? acos(-1) : acos(0);
+    turn *= in->form->angles ? in->form->fitted[0] : 1;
     token += in->keys ? in->form->positions : 0;
     double angle = turn * (double)token / (double)length;
     return second ? sine_factor(in) * sin(angle) : cos(angle);

@@ -79,6 +79,20 @@ bool shift_inputs(trial *t, int value);
 bool change_stride(trial *t, int value);
 bool change_mask(trial *t, int value);
 
+/* What Q, K and V may have become before they were used (reads.c). */
+enum { TYPED = 42, TILED = 32 };
+extern const char *const type_texts[], *const channel_texts[], *const row_texts[],
+                                                                   *const tile_texts[];
+bool set_type(trial *t, int value);
+bool leave_out_channels(trial *t, int value);
+bool change_rows(trial *t, int value);
+bool misread_tiles(trial *t, int value);
+
+/* What an operator's own tensors may have been taken for (tensors.c). */
+enum { TENSORS_READ = 13 };
+extern const char *const tensor_texts[];
+bool read_tensors(trial *t, int value);
+
 /* Another gradient, a part of it, or of another dY (gradients.c). */
 extern const char *const in_place_texts[],
     *const role_texts[], *const projection_texts[], *const part_texts[], *const arriving_texts[],
@@ -92,14 +106,17 @@ bool sum_some(trial *t, int value);
 bool leave_untransposed(trial *t, int value);
 
 /* SOFT by another form of its landmarks (landmarks.c). */
-extern const char *const normalisation_texts[], *const sampling_texts[],
-                                                    *const inverse_texts[], *const distance_texts[];
+extern const char *const normalisation_texts[],
+    *const landmark_texts[], *const landmark_count_texts[], *const sampling_texts[],
+                                                                *const inverse_texts[],
+                                                                    *const distance_texts[];
 bool set_normalisation(trial *t, int value);
 bool leave_landmarks(trial *t, int value);
 bool leave_inverse_out(trial *t, int value);
 bool sum_landmarks(trial *t, int value);
 bool set_distance(trial *t, int value);
-bool average_segments(trial *t, int value);
+bool set_landmarks(trial *t, int value);
+bool set_landmark_count(trial *t, int value);
 bool set_sampling(trial *t, int value);
 
 /* Other norms or another state (norms.c), by number. fitted: with a number that is found by a

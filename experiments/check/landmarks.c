@@ -15,7 +15,8 @@ static bool run_dense(trial *t, normaliser normalise)
 bool set_normalisation(trial *t, int value)
 {
     atn_attention_desc *desc = &t->s.c.reference;
-    const normaliser kinds[] = {NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER};
+    const normaliser kinds[] = {NORMALISE_NOT,   NORMALISE_ROOT,  NORMALISE_FULL,
+                                NORMALISE_INNER, NORMALISE_TIMES, NORMALISE_BY_TOKENS};
     if (t->dense || kinds[value] == (desc->op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT))
         return false;
     if (value > 1)
@@ -24,9 +25,13 @@ bool set_normalisation(trial *t, int value)
     return true;
 }
 
-const char *const normalisation_texts[] = {
-    "no normalisation by D", "normalised: D^-1/2 A+ D^-1/2", "D^-1 A+ D^-1: no square root of D",
-    "(D^-1/2 A D^-1/2)+: normalised before it is inverted", NULL};
+const char *const normalisation_texts[] = {"no normalisation by D",
+                                           "normalised: D^-1/2 A+ D^-1/2",
+                                           "D^-1 A+ D^-1: no square root of D",
+                                           "(D^-1/2 A D^-1/2)+: normalised before it is inverted",
+                                           "D^1/2 A+ D^1/2: multiplied by D, not divided",
+                                           "D of the sums of K(L, Q), not of A",
+                                           NULL};
 
 /* The published code divides Q by d^(1/4) and leaves the landmarks as they are. */
 bool leave_landmarks(trial *t, int value)
@@ -61,11 +66,34 @@ bool set_distance(trial *t, int value)
     return fits && run_dense(t, t->form.normalise);
 }
 
-bool average_segments(trial *t, int value)
+const char *const landmark_texts[] = {"landmarks: averages of n/m consecutive tokens, uneven",
+                                      "landmarks: the largest numbers of n/m tokens, not means",
+                                      "landmarks: the last of every n/m tokens",
+                                      "landmarks: averages that leave out the last token",
+                                      "landmarks: averages of every m-th token",
+                                      NULL};
+
+bool set_landmarks(trial *t, int value)
 {
-    bool fits = !t->form.segments && !t->kept && !t->missing && !trial_has_landmarks(t);
-    t->form.segments = true;
+    bool fits = !t->form.landmarks && !t->kept && !t->missing && !trial_has_landmarks(t);
+    t->form.landmarks = (landmark_form)(value + 1);
     return fits && run_dense(t, t->form.normalise);
+}
+
+const char *const landmark_count_texts[] = {"half as many landmarks", "twice as many landmarks",
+                                            NULL};
+
+bool set_landmark_count(trial *t, int value)
+{
+    atn_attention_desc *desc = &t->s.c.reference;
+    bool nystrom = desc->op == ATN_NYSTROMFORMER, more = value == 1;
+    const int64_t n = t->s.c.shape.tokens;
+    int64_t *number = nystrom ? &desc->nystromformer.landmarks : &desc->sampling.stride;
+    bool windows = nystrom || desc->sampling.kind == ATN_SAMPLING_WINDOW;
+    bool even = more == nystrom || *number % 2 == 0;
+    bool fits = windows && even && !trial_has_landmarks(t);
+    *number = more == nystrom ? 2 * *number : *number / 2;
+    return fits && *number > 0 && *number <= n && *number <= t->s.c.shape.key_tokens;
 }
 
 /* Sums of the tokens whose mean a landmark is. */

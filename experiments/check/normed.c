@@ -61,14 +61,19 @@ typedef struct {
     double *y;
 } hat;
 
-static int64_t line_of(const norm_division *by, int64_t i, int64_t j)
+static int64_t line_of(const hat *h, int64_t i, int64_t j)
 {
-    return by->lines == LINES_ROWS ? i : by->lines == LINES_COLUMNS ? j : 0;
+    norm_lines lines = h->by.lines;
+    return lines == LINES_ROWS      ? i
+           : lines == LINES_COLUMNS ? j
+           : lines == LINES_TILES   ? i / h->by.tile * h->cols + j
+                                    : 0;
 }
 
 static int64_t line_count(const hat *h)
 {
-    return h->rows + h->of_rows + h->cols;
+    int64_t rows = h->rows + h->of_rows;
+    return rows + h->cols + (h->by.lines == LINES_TILES ? rows / h->by.tile * h->cols : 0);
 }
 
 /* Whether an element of `of` is a term of its line's norm. */
@@ -85,8 +90,10 @@ static void find_norms(hat *h)
     double *counts = must_allocate((size_t)line_count(h), sizeof *counts);
     for (int64_t i = 0; i < h->of_rows; i++)
         for (int64_t j = 0; j < h->cols && is_term(h, i); j++) {
-            double x = fabs(h->of[i * h->cols + j]), *sum = &h->roots[line_of(by, i, j)];
-            counts[line_of(by, i, j)]++;
+            double given = h->of[i * h->cols + j],
+                   x = by->kind == NORM_SIGNED ? given : fabs(given);
+            double *sum = &h->roots[line_of(h, i, j)];
+            counts[line_of(h, i, j)]++;
             *sum = by->kind == NORM_LARGEST ? fmax(*sum, x) : *sum + (squares ? x * x : x);
         }
     for (int64_t l = 0; l < line_count(h); l++) {
@@ -97,7 +104,7 @@ static void find_norms(hat *h)
             root += e;
         root = by->kind == NORM_ROOT ? sqrt(root) : root;
         h->roots[l] = root;
-        h->norms[l] = by->place == EPSILON_LEAST                                ? fmax(root, e)
+        h->norms[l] = by->place == EPSILON_LEAST ? (fabs(root) >= e ? root : e)
                       : by->place == EPSILON_NORM || by->place == EPSILON_TERMS ? root + e
                                                                                 : root;
     }
@@ -113,7 +120,7 @@ static void put_hat(hat *h)
     find_norms(h);
     for (int64_t i = 0; i < h->rows; i++)
         for (int64_t j = 0; j < h->cols && (!h->there || h->there[i]); j++) {
-            double norm = h->by.kind == NORM_NOT ? 1 : h->norms[line_of(&h->by, i, j)];
+            double norm = h->by.kind == NORM_NOT ? 1 : h->norms[line_of(h, i, j)];
             h->y[i * h->cols + j] = h->x[i * h->cols + j] / norm;
         }
 }
@@ -130,6 +137,8 @@ static double slope(const hat *h, double x, int64_t line)
     switch (h->by.kind) {
     case NORM_SUM:
         return sign;
+    case NORM_SIGNED:
+        return 1;
     case NORM_ROOT:
         return root > 0 || h->by.unguarded ? x / root : 0;
     case NORM_SQUARES:
@@ -147,7 +156,7 @@ static void take_hat_off(const hat *h, const double *g, double *dx, double *dof)
     double *counts = by_norm + line_count(h);
     for (int64_t i = 0; i < h->rows; i++)
         for (int64_t j = 0; j < h->cols && (!h->there || h->there[i]); j++) {
-            int64_t at = i * h->cols + j, line = line_of(by, i, j);
+            int64_t at = i * h->cols + j, line = line_of(h, i, j);
             double norm = by->kind == NORM_NOT ? 1 : h->norms[line];
             dx[at] += g[at] / norm;
             by_norm[line] -= g[at] * h->y[at] / norm;
@@ -155,10 +164,10 @@ static void take_hat_off(const hat *h, const double *g, double *dx, double *dof)
     bool none = by->kind == NORM_NOT || by->detached;
     for (int64_t i = 0; i < h->of_rows && by->mean; i++)
         for (int64_t j = 0; j < h->cols && is_term(h, i); j++)
-            counts[line_of(by, i, j)]++;
+            counts[line_of(h, i, j)]++;
     for (int64_t i = 0; i < h->of_rows && !none; i++)
         for (int64_t j = 0; j < h->cols && is_term(h, i); j++) {
-            int64_t line = line_of(by, i, j);
+            int64_t line = line_of(h, i, j);
             bool least = by->place == EPSILON_LEAST && h->roots[line] < h->norms[line];
             double change = by_norm[line] * slope(h, h->of[i * h->cols + j], line);
             change = by->negated ? -change : change;
@@ -341,18 +350,17 @@ static void transpose(int64_t m, double *s)
 }
 
 /* exp(tau S), each line over that of its maximum: that cancels where it is divided by its norm. */
-static void exponentiate(const norm_division *by, int64_t m, double factor, const double *s,
-                         double *e)
+static void exponentiate(const hat *h, int64_t m, double factor, const double *s, double *e)
 {
     double *most = zeros(m);
     for (int64_t l = 0; l < m; l++)
         most[l] = -INFINITY;
     for (int64_t i = 0; i < m * m; i++) {
-        double *at = &most[line_of(by, i / m, i % m)];
+        double *at = &most[line_of(h, i / m, i % m)];
         *at = fmax(*at, factor * s[i]);
     }
     for (int64_t i = 0; i < m * m; i++)
-        e[i] = exp(factor * s[i] - most[line_of(by, i / m, i % m)]);
+        e[i] = exp(factor * s[i] - most[line_of(h, i / m, i % m)]);
     free(most);
 }
 
@@ -384,8 +392,10 @@ static forward head_forward(const head *h, const double *sums)
                 .x = xca ? f.e : f.s,
                 .of = xca ? f.e : f.s};
     if (xca)
-        exponentiate(&f.t.by, rows, f.factor, f.s, f.e);
+        exponentiate(&f.t, rows, f.factor, f.s, f.e);
     put_hat(&f.t);
+    if (h->form->hat_transposed)
+        transpose(rows, f.t.y);
     add_product(false, xca, h->n, h->dv, h->d, xca ? h->v : h->q.y, f.t.y, f.y);
     for (int64_t i = 0; i < h->n * h->dv; i++)
         f.y[i] = h->q_there[i / h->dv] ? f.y[i] : 0;
@@ -425,6 +435,10 @@ static double leave_xca(const head *h, const forward *f, const double *g, double
     double *dt = zeros(size), along = 0;
     add_product(true, false, h->d, h->d, h->n, g, h->v, dt);
     add_product(false, false, h->n, h->d, h->d, g, f->t.y, dv);
+    if (h->form->hat_transposed) {
+        transpose(h->d, dt);
+        transpose(h->d, f->t.y); /* as it was divided */
+    }
     take_hat_off(&f->t, dt, ds, ds);
     for (int64_t i = 0; i < size; i++) {
         ds[i] *= f->e[i];

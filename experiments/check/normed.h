@@ -17,12 +17,21 @@ typedef enum {
     NORM_CLAIMED,
     NORM_NOT,     /* not divided */
     NORM_SUM,     /* of |x| */
+    NORM_SIGNED,  /* of x */
     NORM_ROOT,    /* of the sum of squares */
     NORM_SQUARES, /* without the root */
     NORM_LARGEST
 } norm_kind;
 
-typedef enum { LINES_CLAIMED, LINES_COLUMNS, LINES_ROWS, LINES_OTHER, LINES_WHOLE } norm_lines;
+/* LINES_TILES: of each tile of rows by itself. */
+typedef enum {
+    LINES_CLAIMED,
+    LINES_COLUMNS,
+    LINES_ROWS,
+    LINES_OTHER,
+    LINES_WHOLE,
+    LINES_TILES
+} norm_lines;
 
 typedef enum {
     EPSILON_CLAIMED,
@@ -41,6 +50,7 @@ typedef struct {
     double epsilon; /* if place is set */
     int64_t from;   /* norms of columns are of the rows from here */
     int64_t end;    /* to here; 0: of all */
+    int64_t tile;   /* LINES_TILES: so many rows */
     bool mean;      /* of the terms, not their sum */
     bool padded;    /* padding counts */
     bool of_other;  /* Q is divided by K's norms, or K by Q's */
@@ -60,9 +70,10 @@ typedef enum { STALE_IN_BATCH, STALE_IN_ENTRY, STALE_OF_HEAD } stale_extent;
 typedef struct {
     norm_division of[NORM_PLACES];
     bool power_set;
-    int power; /* of gamma, 2, or tau, 1 */
-    bool transposed;
-    double initial; /* of S */
+    int power;           /* of gamma, 2, or tau, 1 */
+    bool transposed;     /* S, */
+    bool hat_transposed; /* or what follows from it */
+    double initial;      /* of S */
     stale_kind stale;
     stale_extent extent;
     const double *weights; /* of each token in S; null: 1 */

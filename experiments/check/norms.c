@@ -24,7 +24,7 @@ static const struct {
 #define NORMED (SIMA | XNORM | XCA)
 
 /* Which tokens a tile's norms are of. */
-typedef enum { TILE_NOT, TILE_FIRST, TILE_BUT_LAST, TILE_LAST } tile_kind;
+typedef enum { TILE_NOT, TILE_FIRST, TILE_BUT_LAST, TILE_LAST, TILE_EACH } tile_kind;
 
 /* A change: of each group in turn, %s its name, or where `places` are given, of these. What is 0 in
  * it stays. */
@@ -45,6 +45,8 @@ enum { WITHOUT = 8 };
 #define TILES(length_)                                                                             \
     {"%s divided by the norms of the first " #length_ " tokens", SIMA | XCA, .tile = TILE_FIRST,   \
      .length = length_},                                                                           \
+        {"%s divided by norms of each tile of " #length_ " tokens by itself", SIMA | XCA,          \
+         .tile = TILE_EACH, .length = length_},                                                    \
         {"%s divided by norms without the last tile, n mod " #length_, SIMA | XCA,                 \
          .tile = TILE_BUT_LAST, .length = length_},                                                \
     {                                                                                              \
@@ -56,6 +58,7 @@ static const norm_change norm_changes[] = {
     {"%s not normalised", NORMED, .how = {.kind = NORM_NOT}},
     {"%s normalised over channels, not over tokens", SIMA | XCA, .how = {.lines = LINES_OTHER}},
     {"%s normalised over the other axis", XNORM, .how = {.lines = LINES_OTHER}},
+    {"%s divided by sums of x, not of |x|", NORMED, .how = {.kind = NORM_SIGNED}},
     {"%s divided by l2 norms, not l1", NORMED, .how = {.kind = NORM_ROOT}},
     {"%s divided by l1 norms, not l2", NORMED, .how = {.kind = NORM_SUM}},
     {"%s divided by norms without their square root", NORMED, .how = {.kind = NORM_SQUARES}},
@@ -73,6 +76,7 @@ static const norm_change norm_changes[] = {
     {"the softmax over the whole matrix", XCA, .places = OF_STATE, .how = {.lines = LINES_WHOLE}},
     {"the softmax not divided by its sum", XCA, .places = OF_STATE, .how = {.kind = NORM_NOT}},
     {"the state transposed", NORMED, .places = WITHOUT, .form = {.transposed = true}},
+    {"the softmax's matrix transposed", XCA, .places = WITHOUT, .form = {.hat_transposed = true}},
     {"the accumulator still holds the head before", NORMED, .places = WITHOUT,
      .form = {.stale = STALE_LAST}},
     {"the accumulator still holds the head before, of the same batch entry", NORMED,
@@ -157,6 +161,11 @@ char *norm_change_text(int value, atn_operator op)
 static bool find_tile(const norm_change *n, int64_t rows, norm_division *how)
 {
     int64_t tail = rows % n->length > 0 ? rows % n->length : n->length;
+    if (n->tile == TILE_EACH) {
+        how->lines = LINES_TILES;
+        how->tile = n->length;
+        return rows > n->length;
+    }
     how->from = n->tile == TILE_LAST ? rows - tail : 0;
     how->end = n->tile == TILE_FIRST ? n->length : n->tile == TILE_BUT_LAST ? rows - tail : rows;
     return rows > n->length;
@@ -187,6 +196,7 @@ static void change_state(const norm_form *from, norm_form *to)
         to->extent = from->extent;
     }
     to->transposed |= from->transposed;
+    to->hat_transposed |= from->hat_transposed;
 }
 
 static void set_normed(trial *t)

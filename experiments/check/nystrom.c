@@ -38,7 +38,9 @@ static segment segment_of(const nystrom *h, int64_t tokens, int64_t i)
 {
     int64_t m = h->m, more = tokens % m, length = tokens / m, longer = more * (length + 1);
     segment s;
-    if (h->form->nystrom == NYSTROM_LONGER_FIRST) {
+    if (h->form->nystrom == NYSTROM_INTERLEAVED)
+        s = (segment){i % m, length + (i % m < more), i % m};
+    else if (h->form->nystrom == NYSTROM_LONGER_FIRST) {
         s.index = i < longer ? i / (length + 1) : more + (i - longer) / length;
         s.length = length + (s.index < more);
         s.first = s.index * length + (s.index < more ? s.index : more);
@@ -58,6 +60,7 @@ static double share_of(const nystrom *h, const unsigned char *there, int64_t i, 
     return there && !there[i]             ? 0
            : form == NYSTROM_SUMS         ? 1
            : form == NYSTROM_FIRST_TOKENS ? i == s.first
+           : form == NYSTROM_LAST_TOKENS  ? i == s.first + s.length - 1
                                           : 1 / (double)s.length;
 }
 
@@ -237,8 +240,12 @@ static nystrom head_start(const subject *s, const weight_form *form, int64_t whi
     h.v = c->v + which * h.keys * h.dv;
     h.query_there = query_mask ? query_mask + h.batch * h.n : NULL;
     h.key_there = c->key_mask ? c->key_mask + h.batch * h.keys : NULL;
-    h.q_means = means_of(&h, h.n, h.query_there, h.q);
-    h.k_means = means_of(&h, h.keys, h.key_there, h.k);
+    bool q_of_keys = form->nystrom == NYSTROM_OF_KEYS;
+    bool k_of_queries = form->nystrom == NYSTROM_OF_QUERIES;
+    h.q_means =
+        q_of_keys ? means_of(&h, h.keys, h.key_there, h.k) : means_of(&h, h.n, h.query_there, h.q);
+    h.k_means = k_of_queries ? means_of(&h, h.n, h.query_there, h.q)
+                             : means_of(&h, h.keys, h.key_there, h.k);
     h.f = soft_weights(&h, h.n, h.m, h.q, h.k_means, NULL);
     h.a = soft_weights(&h, h.m, h.m, h.q_means, h.k_means, NULL);
     h.b = soft_weights(&h, h.m, h.keys, h.q_means, h.k, h.key_there);

@@ -108,6 +108,18 @@ static void add_batch_before(const trial *t, const double *from, double *to)
     add_before(t, sizes_of(t).heads, false, from, to);
 }
 
+/* The sum over the heads in the place of each: shared keys' gradient in that of one's own. */
+static void sum_heads(const trial *t, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    for (int64_t i = 0; i < s.batch * s.heads; i++)
+        for (int64_t j = 0; j < s.size; j++) {
+            to[i * s.size + j] = 0;
+            for (int64_t k = i / s.heads * s.heads; k < (i / s.heads + 1) * s.heads; k++)
+                to[i * s.size + j] += from[k * s.size + j];
+        }
+}
+
 /* Rows by one down or up; what comes in at the end is anybody's. */
 static void shift_rows(const trial *t, int64_t by, const double *from, double *to)
 {
@@ -248,6 +260,7 @@ const result_change result_changes[] = {
     {"the head before is still in the accumulator of the %s", add_head_before, false, has_heads},
     {"all heads before are still in the accumulator of the %s", add_all_heads_before, false,
      has_heads},
+    {"the sum over all heads in the place of each head's %s", sum_heads, false, has_heads},
     {"the batch entry before is still in the accumulator of the %s", add_batch_before, false,
      has_batches},
     {"dropout left on: some numbers are 0, the others divided by 1 - p", drop_out, true,

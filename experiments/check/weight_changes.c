@@ -12,18 +12,23 @@
 #define NYSTROM   OP(NYSTROMFORMER)
 #define EXPS      (LOGITS | OP(GAUSSIAN) | OP(EFFICIENT) | NYSTROM)
 
-/* One row for every size of block that kernels have. */
-#define BLOCKS(what, of, when, only_output, ...)                                                   \
-    {what " (blocks of 16)", of, when, only_output, false, 0, {.block = 16, __VA_ARGS__}},         \
-        {what " (blocks of 32)", of, when, only_output, false, 0, {.block = 32, __VA_ARGS__}},     \
-        {what " (blocks of 64)", of, when, only_output, false, 0, {.block = 64, __VA_ARGS__}},     \
-        {what " (blocks of 128)", of, when, only_output, false, 0, {.block = 128, __VA_ARGS__}},   \
+/* One row for every size of block that kernels have: of any result, the output or gradients. */
+#define SIZED(what, of, when, output, gradient, size, ...)                                         \
     {                                                                                              \
-        what " (blocks of 256)", of, when, only_output, false, 0,                                  \
+        what " (blocks of " #size ")", of, when, output, gradient, 0,                              \
         {                                                                                          \
-            .block = 256, __VA_ARGS__                                                              \
+            .block = size, __VA_ARGS__                                                             \
         }                                                                                          \
     }
+#define EACH_SIZE(what, of, when, output, gradient, ...)                                           \
+    SIZED(what, of, when, output, gradient, 16, __VA_ARGS__),                                      \
+        SIZED(what, of, when, output, gradient, 32, __VA_ARGS__),                                  \
+        SIZED(what, of, when, output, gradient, 64, __VA_ARGS__),                                  \
+        SIZED(what, of, when, output, gradient, 128, __VA_ARGS__),                                 \
+        SIZED(what, of, when, output, gradient, 256, __VA_ARGS__)
+#define BLOCKS(what, of, when, only_output, ...)                                                   \
+    EACH_SIZE(what, of, when, only_output, false, __VA_ARGS__)
+#define BACK_BLOCKS(what, of, ...) EACH_SIZE(what, of, ANY_MASK, false, true, __VA_ARGS__)
 /* Any result; the output alone; gradients alone. */
 #define ANY(what, of, when, ...)                                                                   \
     {                                                                                              \
@@ -133,6 +138,8 @@ const weight_change weight_changes[] = {
            .denominator = SEEN_LAST_BLOCK),
     BLOCKS("denominator of the first block of keys alone", DIVIDED, ANY_MASK, false,
            .denominator = SEEN_FIRST_BLOCK),
+    BLOCKS("denominator without the last keys, which fill no block", DIVIDED, ANY_MASK, false,
+           .denominator = SEEN_WHOLE_BLOCKS),
     /* Softmax in blocks, with a maximum that grows. */
     BLOCKS("online softmax: the accumulator never rescaled", LOGITS, ANY_MASK, false,
            .accumulator = RESCALE_NEVER),
@@ -143,6 +150,8 @@ const weight_change weight_changes[] = {
            false, .accumulator = RESCALE_NOT_SECOND),
     BLOCKS("online softmax: the accumulator not rescaled in the last block", LOGITS, ANY_MASK,
            false, .accumulator = RESCALE_NOT_LAST),
+    BLOCKS("online softmax: rescaled by 2^x for exp(x)", LOGITS, ANY_MASK, false,
+           .accumulator = RESCALE_BASE_2, .sum = RESCALE_BASE_2),
     ANY("online softmax: the accumulator never rescaled (key by key)", LOGITS, ANY_MASK,
         .accumulator = RESCALE_NEVER, .block = 1),
     ANY("online softmax: the sum never rescaled (key by key)", LOGITS, ANY_MASK,
@@ -157,6 +166,13 @@ const weight_change weight_changes[] = {
            ANY_MASK, .divide = DIVIDE_BLOCKS, .splits = 4),
     OUTPUT("softmax of each of 8 splits of the keys by itself, and the mean of all", DIVIDED,
            ANY_MASK, .divide = DIVIDE_BLOCKS, .splits = 8),
+    /* Logits of other models. */
+    OUTPUT("logits capped: 5 tanh(x / 5)", LOGITS, ANY_MASK, .cap = 5),
+    OUTPUT("logits capped: 10 tanh(x / 10)", LOGITS, ANY_MASK, .cap = 10),
+    OUTPUT("logits capped: 20 tanh(x / 20)", LOGITS, ANY_MASK, .cap = 20),
+    OUTPUT("logits capped: 30 tanh(x / 30)", LOGITS, ANY_MASK, .cap = 30),
+    OUTPUT("logits capped: 50 tanh(x / 50)", LOGITS, ANY_MASK, .cap = 50),
+    OUTPUT("logits biased by distance (ALiBi)", OP(SOFTMAX), ANY_MASK, .biased = true),
     /* Exponentials. */
     OUTPUT("exp of logits in bf16", (LOGITS | OP(GAUSSIAN)), ANY_MASK,
            .exponential = EXP_OF_BF16_FIRST),
@@ -211,6 +227,10 @@ const weight_change weight_changes[] = {
     ANY("elu without its 1 in phi(q)", OP(ELU), ANY_MASK, .queries = MAP_ELU),
     ANY("elu without its 1 in phi(k)", OP(ELU), ANY_MASK, .keys = MAP_ELU),
     ANY("elu: x, not 1 + x, where x > 0", OP(ELU), ANY_MASK, BOTH_MAPS(MAP_ELU_BRANCH)),
+    ANY("elu: x, not 1 + x, where x > 0, in phi(q)", OP(ELU), ANY_MASK, .queries = MAP_ELU_BRANCH),
+    ANY("elu: x, not 1 + x, where x > 0, in phi(k)", OP(ELU), ANY_MASK, .keys = MAP_ELU_BRANCH),
+    ANY("phi(q) = ReLU, for 1 + elu", OP(ELU), ANY_MASK, .queries = MAP_RELU),
+    ANY("phi(k) = ReLU, for 1 + elu", OP(ELU), ANY_MASK, .keys = MAP_RELU),
     ANY("phi = 1 + elu, for ReLU", OP(COSFORMER), ANY_MASK, BOTH_MAPS(MAP_ELU_1)),
     ANY("phi = ReLU, for 1 + elu", OP(ELU), ANY_MASK, BOTH_MAPS(MAP_RELU)),
     ANY("phi = 1 + ReLU", OP(ELU) | OP(COSFORMER), ANY_MASK, BOTH_MAPS(MAP_RELU_1)),
@@ -233,6 +253,8 @@ const weight_change weight_changes[] = {
     ANY("keys' positions one too large", OP(COSFORMER), ANY_MASK, .positions = 1),
     ANY("keys' positions one too small", OP(COSFORMER), ANY_MASK, .positions = -1),
     ANY("the angles with pi for pi/2", OP(COSFORMER), ANY_MASK, .whole_turn = true),
+    FITTED("another length M in the angles of the cosines", OP(COSFORMER), 1, .angles = true,
+           .fitted = {1}),
     ANY("softmax of Q left out", OP(EFFICIENT), ANY_MASK, .queries = MAP_IDENTITY),
     ANY("softmax of K left out", OP(EFFICIENT), ANY_MASK, .keys = MAP_IDENTITY),
     ANY("both softmaxes left out", OP(EFFICIENT), ANY_MASK, BOTH_MAPS(MAP_IDENTITY)),
@@ -276,6 +298,12 @@ const weight_change weight_changes[] = {
     ANY("landmarks: sums of tokens, not means", NYSTROM, ANY_MASK, .nystrom = NYSTROM_SUMS),
     ANY("landmarks: the first token of each segment", NYSTROM, ANY_MASK,
         .nystrom = NYSTROM_FIRST_TOKENS),
+    ANY("landmarks: the last token of each segment", NYSTROM, ANY_MASK,
+        .nystrom = NYSTROM_LAST_TOKENS),
+    ANY("landmarks: averages of every m-th token", NYSTROM, ANY_MASK,
+        .nystrom = NYSTROM_INTERLEAVED),
+    OUTPUT("landmarks of Q for those of K", NYSTROM, ANY_MASK, .nystrom = NYSTROM_OF_QUERIES),
+    OUTPUT("landmarks of K for those of Q", NYSTROM, ANY_MASK, .nystrom = NYSTROM_OF_KEYS),
     ANY("landmarks: the longer segments come first", NYSTROM, ANY_MASK,
         .nystrom = NYSTROM_LONGER_FIRST),
     ANY("softmaxes not divided by their sums", NYSTROM, ANY_MASK, .divide = DIVIDE_NOT),
@@ -288,6 +316,18 @@ const weight_change weight_changes[] = {
              .nystrom = NYSTROM_DETACH_LANDMARKS),
     GRADIENT("denominator detached: no gradient through the sum", DIVIDED | OP(EFFICIENT) | NYSTROM,
              .detach_sum = true),
+    GRADIENT("the row term from V for Y: dY . V", OP(SOFTMAX), .term = TERM_OF_VALUES),
+    GRADIENT("the row term of the query before", LOGITS, .term = TERM_BEFORE),
+    GRADIENT("the row term of the next query", LOGITS, .term = TERM_BEHIND),
+    GRADIENT("the row term of half of the channels", LOGITS, .term = TERM_HALF),
+    GRADIENT("dK = dX Q, not transposed: dX^T Q", OP(SOFTMAX), .products = PRODUCTS_NOT_TRANSPOSED),
+    GRADIENT("dK from K, dQ from Q: they are exchanged", OP(SOFTMAX),
+             .products = PRODUCTS_EXCHANGED),
+    BACK_BLOCKS("= for +=: dQ's sum over keys holds nothing but the last block", LOGITS,
+                .summed = SEEN_LAST_BLOCK),
+    BACK_BLOCKS("dQ's sum over keys without the last keys, which fill no block", LOGITS,
+                .summed = SEEN_WHOLE_BLOCKS),
+    BACK_BLOCKS("dQ's sum over keys has the first block twice", LOGITS, .first_twice = true),
     GRADIENT("the row term, the denominator's gradient, of the wrong sign", DIVIDED,
              .row_term = -1),
     GRADIENT("the row term, the denominator's gradient, twice", DIVIDED, .row_term = 2),
@@ -332,6 +372,9 @@ bool weight_change_fits(const weight_change *change, const subject *s, result_ki
     if (!(change->operators >> c->reference.op & 1) || !masks[change->needs] ||
         (!features_exist(c) && c->reference.op == ATN_COSFORMER) ||
         (c->reference.op == ATN_NYSTROMFORMER && !nystrom_exists(c, form)))
+        return false;
+    if ((form->term == TERM_OF_VALUES || form->products != PRODUCTS_RIGHT) &&
+        c->shape.tokens != keys)
         return false;
     if (kind == RESULT_OUTPUT ? change->gradient_only : kind > RESULT_VALUES || change->output_only)
         return false;

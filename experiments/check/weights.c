@@ -138,6 +138,8 @@ static bool sees(const weighing *h, seen_kind kind, int64_t i, int64_t j)
         return causal ? j <= i && j / block == i / block : j / block == last;
     case SEEN_FIRST_BLOCK:
         return j < block && (!causal || j <= i);
+    case SEEN_WHOLE_BLOCKS:
+        return j < h->keys / block * block && (!causal || j <= i);
     }
     return true;
 }
@@ -262,6 +264,11 @@ static double logit_of(const weighing *h, int64_t i, int64_t j, double x)
 {
     const weight_form *form = h->form;
     bool seen = (!h->key_there || h->key_there[j]) && sees(h, SEEN_CLAIMED, i, j);
+    if (form->cap > 0)
+        x = form->cap * tanh(x / form->cap);
+    if (form->biased)
+        x -= exp2(-8.0 * (double)(h->head + 1) / (double)h->c->shape.heads) *
+             (double)(i > j ? i - j : j - i);
     if (form->exponential == EXP_OF_BF16_FIRST || form->exponential == EXP_OF_F16_FIRST)
         x = in_storage(form->exponential == EXP_OF_F16_FIRST ? ATN_STORAGE_F16 : ATN_STORAGE_BF16,
                        x);
@@ -282,7 +289,8 @@ static double excess(rescaling kind, int64_t blocks, int64_t block, const double
     for (int64_t t = block + 1; t < blocks && kind != RESCALE_EACH; t++) {
         bool missed = kind == RESCALE_NEVER || (kind == RESCALE_NOT_SECOND && t == 1) ||
                       (kind == RESCALE_NOT_LAST && t == blocks - 1);
-        sum += missed && isfinite(most[t - 1]) ? most[t] - most[t - 1] : 0;
+        double part = missed ? 1 : kind == RESCALE_BASE_2 ? 1 - log(2) : 0;
+        sum += part > 0 && isfinite(most[t - 1]) ? part * (most[t] - most[t - 1]) : 0;
     }
     return exp(sum);
 }
@@ -524,6 +532,55 @@ static void divisors_backward(weighing *h, double *dw, double *dphi_q)
     free(z), free(dz), free(dby);
 }
 
+/* What stands for dY . Y, over D. */
+static double term_of(const weighing *h, int64_t i, const double *dy, const double *y)
+{
+    term_form form = h->form->term;
+    int64_t row = form == TERM_BEFORE ? i - 1 : form == TERM_BEHIND ? i + 1 : i;
+    row = (row + h->n) % h->n;
+    const double *by = form == TERM_OF_VALUES ? h->v : y;
+    double sum = 0;
+    for (int64_t c = 0; c < (form == TERM_HALF ? h->dv / 2 : h->dv); c++)
+        sum += dy[row * h->dv + c] * by[row * h->dv + c];
+    return sum;
+}
+
+/* dX with another row term: dW_ij less the right one and this. */
+static void replace_terms(const weighing *h, const double *dy, const double *y, double *dw)
+{
+    for (int64_t i = 0; i < h->n && h->form->term != TERM_RIGHT; i++) {
+        double right = 0;
+        for (int64_t c = 0; c < h->dv; c++)
+            right += dy[i * h->dv + c] * y[i * h->dv + c];
+        for (int64_t j = i * h->keys; j < (i + 1) * h->keys; j++)
+            dw[j] += h->by[i] != 0 ? h->g[j] * (right - term_of(h, i, dy, y)) / h->by[i] : 0;
+    }
+}
+
+/* dX as dQ's sum over keys has it. */
+static double *summed_keys(const weighing *h, const double *dx)
+{
+    double *x = scaled(1, h->n * h->keys, dx);
+    for (int64_t i = 0; i < h->n * h->keys; i++) {
+        int64_t j = i % h->keys;
+        bool there = h->form->summed == SEEN_CLAIMED || sees(h, h->form->summed, i / h->keys, j);
+        x[i] *= !there ? 0 : h->form->first_twice && j < h->form->block ? 2 : 1;
+    }
+    return x;
+}
+
+/* dQ and dK from dX. */
+static void logits_backward(const weighing *h, const double *dx, double *dq, double *dk)
+{
+    const bool exchanged = h->form->products == PRODUCTS_EXCHANGED;
+    const bool transposed = h->form->products != PRODUCTS_NOT_TRANSPOSED;
+    double c = logit_factor(h), *of_q = summed_keys(h, dx);
+    multiply_matrices(false, false, h->n, h->d, h->keys, c, of_q, exchanged ? h->q : h->k, 0, dq);
+    multiply_matrices(transposed, false, h->keys, h->d, h->n, c, dx, exchanged ? h->k : h->q, 0,
+                      dk);
+    free(of_q);
+}
+
 /* By what a row's weights are too large where the backward pass makes them anew, exp(x - log sum),
  * from a logarithm of another base: base 2 for e, or the reverse. */
 static double anew(const weighing *h, int64_t i)
@@ -553,6 +610,7 @@ static void find_gradients(const subject *s, weighing *h, const double *arriving
     multiply_matrices(true, false, h->keys, h->dv, h->n, 1, h->w, dy, 0, dv);
     multiply_matrices(false, true, h->n, h->keys, h->dv, 1, dy, h->v, 0, dw);
     divisors_backward(h, dw, dphi_q);
+    replace_terms(h, dy, y, dw);
     if (h->phi_q) {
         multiply_matrices(false, false, h->n, h->width, h->keys, 1, dw, h->phi_k, 1, dphi_q);
         multiply_matrices(true, false, h->keys, h->width, h->n, 1, dw, h->phi_q, 0, dphi_k);
@@ -563,11 +621,8 @@ static void find_gradients(const subject *s, weighing *h, const double *arriving
             dw[i] *= h->e[i];
         if (h->op == ATN_GAUSSIAN)
             distances_backward(h, dw, dq, dk);
-        else {
-            double c = logit_factor(h);
-            multiply_matrices(false, false, h->n, h->d, h->keys, c, dw, h->k, 0, dq);
-            multiply_matrices(true, false, h->keys, h->d, h->n, c, dw, h->q, 0, dk);
-        }
+        else
+            logits_backward(h, dw, dq, dk);
     }
     free(y), free(dphi_k), free(dphi_q), free(dw), free(dy);
 }

@@ -26,7 +26,8 @@ typedef enum {
     SEEN_WINDOW,      /* of the claimed keys those less than a block away */
     SEEN_NOT_ITSELF,  /* of the claimed keys those of other tokens */
     SEEN_LAST_BLOCK,
-    SEEN_FIRST_BLOCK
+    SEEN_FIRST_BLOCK,
+    SEEN_WHOLE_BLOCKS /* all but the keys behind the last whole block */
 } seen_kind;
 
 /* What replaces D. */
@@ -51,7 +52,8 @@ typedef enum {
     RESCALE_NEVER,
     RESCALE_NOT_SECOND,
     RESCALE_NOT_LAST,
-    RESCALE_OWN /* each block keeps its own maximum */
+    RESCALE_BASE_2, /* by 2^x for exp(x) */
+    RESCALE_OWN     /* each block keeps its own maximum */
 } rescaling;
 
 typedef enum {
@@ -117,11 +119,23 @@ typedef enum {
     NYSTROM_BOTH_NORMS, /* A^T over |A|_1 |A|_inf */
     NYSTROM_SUMS,       /* landmarks: sums */
     NYSTROM_FIRST_TOKENS,
+    NYSTROM_LAST_TOKENS,
+    NYSTROM_INTERLEAVED,  /* means of every m-th token */
+    NYSTROM_OF_QUERIES,   /* those of Q for those of K, */
+    NYSTROM_OF_KEYS,      /* or those of K for those of Q */
     NYSTROM_LONGER_FIRST, /* segments */
     NYSTROM_DETACH_INVERSE,
     NYSTROM_DETACH_START,
     NYSTROM_DETACH_LANDMARKS
 } nystrom_form;
+
+/* What a logit's derivative dX, n x n_k, is multiplied by: K and, transposed, Q; or by both that
+ * are of one kind, or without being transposed. */
+typedef enum { PRODUCTS_RIGHT, PRODUCTS_NOT_TRANSPOSED, PRODUCTS_EXCHANGED } product_form;
+
+/* dY . Y of a query, which is the derivative through D: of V for Y, of the query before or behind,
+ * of the first half of the channels. */
+typedef enum { TERM_RIGHT, TERM_OF_VALUES, TERM_BEFORE, TERM_BEHIND, TERM_HALF } term_form;
 
 /* The logarithm of the sum in the backward pass, by which it makes its weights anew. */
 typedef enum { SUM_RIGHT, SUM_IN_BASE_2, SUM_OF_BASE_2 } kept_sum;
@@ -145,13 +159,20 @@ typedef struct {
     int sines;       /* 0: as they are; 1: left out; 2: of the other sign for queries */
     int squares;     /* performer's |x|^2/2: 0: as it is; 1: left out; 2: |x|^2 */
     bool whole_turn; /* cosformer's angles with pi for pi/2 */
+    bool angles;     /* and multiplied by what is fitted */
     stabiliser stabilise;
     state_form state;
     bool detach_sum, detach_keys; /* D is a constant, or the keys' part of it */
     int row_term;                 /* the derivative through D, so many times; 0: once */
+    term_form term;
+    product_form products;
+    seen_kind summed; /* of the keys of dQ's sum; SEEN_CLAIMED: all */
+    bool first_twice; /* the first block of keys enters dQ twice */
     kept_sum kept;
     int positions; /* added to those of keys */
     double raise;  /* added to D */
+    double cap;    /* logits are cap tanh(x / cap); 0: as they are */
+    bool biased;   /* by distance: 2^(-8 (h + 1) / heads) |i - j| less, the first head's h 0 */
     nystrom_form nystrom;
     double fitted[3]; /* c0, c1, c2; or what is added to D */
 } weight_form;

@@ -14,7 +14,9 @@
 #define KEYED    (EVERY & ~SOFTS)
 #define LENGTHS  (KEYED & ~OP(XCA) & ~OP(LINFORMER) & ~OP(NYSTROMFORMER))
 #define RATIOS   (OP(ELU) | OP(COSFORMER) | OP(PERFORMER))
-#define TOKENS   (OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(RFF) | RATIOS)
+#define PRODUCTS                                                                                   \
+    (OP(SOFTMAX) | OP(GAUSSIAN) | OP(LINFORMER) | OP(NYSTROMFORMER) | OP(PERFORMER) | OP(RFF))
+#define TOKENS (OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(RFF) | RATIOS)
 
 /* What a problem must have for the bug to show. */
 enum {
@@ -100,6 +102,16 @@ enum {
       "zero|are 0|left out")                                                                       \
     X(CACHE_STALE, "the last token's K and V are those of the one before", KEYED, 0,               \
       "one before|twice&last")                                                                     \
+    X(KEYS_F8, "K kept in f8 (e4m3)", KEYED, 0, "f8")                                              \
+    X(VALUES_INT8, "V kept in int8, a scale for each token", EVERY, 0, "int8")                     \
+    X(CHANNELS_HALF, "Q K^T over the first half of the channels", PRODUCTS, 0,                     \
+      "half of the channels|channels of q and k")                                                  \
+    X(ROTARY, "Q and K turned by their positions, as for another model", KEYED, 0, "rotary")       \
+    X(TILE_AGAIN, "V's second tile is the first again", EVERY, 0, "second tile")                   \
+    X(TILE_OUT, "the second tile of tokens left out", LENGTHS, 0, "second tile")                   \
+    X(TAIL_OVERLAPS, "the last tile moved back to be whole: some tokens count twice", LENGTHS, 0,  \
+      "twice")                                                                                     \
+    X(KEYS_TAIL_ZERO, "the last n mod 16 keys are 0", KEYED, 0, "are 0")                           \
     X(LAST_TOKEN, "the last token left out", LENGTHS, 0, "last|tail|left out|missing")             \
     X(LAST_4, "the last 4 tokens left out", LENGTHS, 0, "last|tail|left out|missing")              \
     X(TAIL_16, "the last n mod 16 (or 16) tokens left out", LENGTHS, 0,                            \
@@ -146,6 +158,8 @@ enum {
     X(SCALE_NO_HALF, "the kernel's scale without its half", KERNELS, 0, "half|scale")              \
     X(EXP2, "exp2 without the factor log2(e)", KERNELS | LOGITS | OP(EFFICIENT), 0,                \
       "log2|exp2|base 2")                                                                          \
+    X(LOGITS_CAPPED, "logits capped by tanh, as for another model", OP(SOFTMAX) | OP(LINFORMER),   \
+      0, "capped")                                                                                 \
     /* Distances. */                                                                               \
     X(DISTANCE_ROOT, "the distance, not its square", KERNELS, 0,                                   \
       "not squared|square root|distance itself")                                                   \
@@ -164,6 +178,9 @@ enum {
       "sum|block|online")                                                                          \
     X(RESCALE_LAST, "online softmax: the last block not rescaled", OP(SOFTMAX), 0,                 \
       "rescal|maximum|online|block")                                                               \
+    X(RESCALE_BASE_2, "online softmax: rescaled by 2^x for exp(x)", OP(SOFTMAX), 0, "2^x")         \
+    X(DENOMINATOR_TAIL, "the denominator leaves out the last n mod 16 keys", RATIOS, 0,            \
+      "denominator")                                                                               \
     X(SPLITS_AVERAGED, "two splits of the keys, averaged without their sums", OP(SOFTMAX), 0,      \
       "block|split|each")                                                                          \
     X(WEIGHTS_DROPPED, "dropout of the weights left on", OP(SOFTMAX) | OP(GAUSSIAN), 0, "dropout") \
@@ -184,6 +201,9 @@ enum {
     X(NORM_ALL, "one norm for the whole matrix", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                \
       "whole|one norm|frobenius")                                                                  \
     X(NORM_TILE, "norms of the first 64 tokens for all", OP(SIMA) | OP(XCA), 0, "tile|first 64")   \
+    X(NORM_SIGNED, "sums of x for sums of |x|", OP(SIMA), 0, "sums of x")                          \
+    X(NORM_TILES, "each tile of 16 tokens has norms of its own", OP(SIMA) | OP(XCA), 0,            \
+      "each tile")                                                                                 \
     X(NORM_OF_Q_MISSING, "Q not normalised", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                    \
       "q not|queries not|normal")                                                                  \
     X(NORM_OF_K_MISSING, "K not normalised", OP(SIMA) | OP(XCA), 0, "k not|keys not|normal")       \
@@ -199,6 +219,9 @@ enum {
     X(GAMMA_IGNORED, "gamma or tau ignored", OP(XNORM) | OP(XCA), 0, "gamma|temperature|tau")      \
     X(TAU_DIVIDES, "divided by tau", OP(XCA), 0, "tau|temperature")                                \
     X(TAU_LATE, "tau applied after the softmax", OP(XCA), 0, "tau|temperature|factor of its own")  \
+    X(TAU_EXP, "exp(gamma) or exp(tau)", OP(XNORM) | OP(XCA), 0, "exp of")                         \
+    X(TAU_WIDTH, "divided by sqrt(d) as well", OP(XCA), 0, "sqrt(d)")                              \
+    X(MATRIX_TRANSPOSED, "the softmax's matrix transposed", OP(XCA), 0, "transposed")              \
     X(NORM_BEFORE_HEADS, "Q normed before it is split into heads", OP(XNORM), NEEDS_HEADS,         \
       "heads&norm|all heads")                                                                      \
     /* Linear attention's ratios. */                                                               \
@@ -209,15 +232,19 @@ enum {
       "denominator")                                                                               \
     X(ELU_WITHOUT_1, "elu without its 1", OP(ELU), 0, "elu|1 +")                                   \
     X(ELU_BRANCH, "x, not x + 1, where x > 0", OP(ELU), 0, "elu|1 +")                              \
+    X(KEYS_RELU, "ReLU for phi(k)", OP(ELU), 0, "relu")                                            \
     X(FEATURES_OF_K_ONLY, "phi applied to K alone", OP(ELU) | OP(COSFORMER), 0,                    \
       "phi|feature|relu")                                                                          \
     X(SIN_MISSING, "the sines' half missing", OP(COSFORMER) | OP(RFF), 0, "sin")                   \
     X(SIN_SIGN, "cos of a sum for that of a difference", OP(COSFORMER) | OP(RFF), 0, "sin")        \
     X(WEIGHTS_IGNORED, "cosines left out", OP(COSFORMER), 0, "weighting|cos")                      \
     X(LENGTH_WRONG, "M = n + 64 in the cosines", OP(COSFORMER), 0, "length|m =")                   \
+    X(LENGTH_OTHER, "M = 3 n in the cosines", OP(COSFORMER), 0, "length m")                        \
     X(POSITIONS_SHIFTED, "keys' positions one too large", OP(COSFORMER), 0, "position")            \
     X(FEATURE_COUNT, "1/M or 1/sqrt(M) forgotten", OP(RFF), 0, "constant|sqrt(m)|features")        \
     X(FEATURE_SCALE, "sqrt(s) for sqrt(2 s)", OP(RFF), 0, "scale|2 s")                             \
+    X(FEATURES_HALF, "the second half of the features left out", OP(PERFORMER), 0,                 \
+      "features left out|half of the features")                                                    \
     X(HALF_SQUARE, "|x|^2/2 left out of the features", OP(PERFORMER), 0, "|x|^2|square|feature")   \
     X(STABILISER_PER_KEY, "a stabiliser of its own for each key", OP(PERFORMER), 0, "stabilise")   \
     X(FEATURE_EPSILON, "the features' epsilon forgotten", OP(PERFORMER), 0, "epsilon")             \
@@ -231,12 +258,17 @@ enum {
     X(LANDMARKS_SUM, "landmarks: sums, not means", SOFTS | OP(NYSTROMFORMER), 0, "landmark|mean")  \
     X(LANDMARKS_WINDOW, "landmarks of consecutive tokens, not of the grid", SOFTS, 0,              \
       "consecutive|landmarks")                                                                     \
+    X(LANDMARKS_LAST, "landmarks: the last of every n/m tokens", SOFTS | OP(NYSTROMFORMER), 0,     \
+      "landmarks: the last")                                                                       \
+    X(LANDMARKS_HALF, "half as many landmarks", OP(NYSTROMFORMER), 0, "half as many")              \
     X(START_TRANSPOSED, "the iteration starts from A, not A^T", OP(NYSTROMFORMER), 0,              \
       "transpos|start")                                                                            \
     X(NORMALISATION_MISSING, "D left out", OP(SOFTPP), 0, "normalisation")                         \
     X(NORMALISATION_ROOT, "D^-1 for D^-1/2", OP(SOFTPP), 0, "square root of d|d^-1")               \
     X(PROJECTIONS_SWAPPED, "E and F exchanged", OP(LINFORMER), 0, "e and f")                       \
     X(PROJECTION_SHIFTED, "E's rows off by one", OP(LINFORMER), 0, "shift|off by one")             \
+    X(PROJECTION_HALF, "the second half of E's and F's columns left out", OP(LINFORMER), 0,        \
+      "columns of e and f")                                                                        \
     X(PROJECTION_ONE, "E for F as well", OP(LINFORMER), 0, "f ignored|f = e")                      \
     /* Gradients alone: the output is right. */                                                    \
     X(NORM_DETACHED, "norms detached", OP(SIMA) | OP(XNORM) | OP(XCA), 0, "detach")                \
@@ -260,6 +292,9 @@ enum {
       "base 2|log2")                                                                               \
     X(ROW_TERM_SIGN, "backward: the row term of the wrong sign", OP(SOFTMAX), 0, "row term")       \
     X(ROW_TERM_TWICE, "backward: the row term twice", OP(SOFTMAX), 0, "row term")                  \
+    X(ROW_TERM_OF_VALUES, "backward: the row term from V for Y", OP(SOFTMAX), 0, "row term")       \
+    X(KEYS_OF_LAST_TILE, "dQ of the last tile of keys alone: = for +=", OP(SOFTMAX), 0,            \
+      "= for +=")                                                                                  \
     X(QUERIES_ALONE, "dQ without what comes by K = Q", KEYED, NEEDS_SHARED, "part of q")           \
     X(KEYS_ALONE, "dQ of K = Q alone", KEYED, NEEDS_SHARED, "part of k")                           \
     X(GRADIENT_SIGN, "dQ of the wrong sign", EVERY, 0, "sign")                                     \
@@ -278,6 +313,8 @@ enum {
       "= for +=")                                                                                  \
     X(GRADIENT_HEAD_TWICE, "dK and dV of the head before not cleared", EVERY, NEEDS_HEADS,         \
       "head before|heads before|accumul")                                                          \
+    X(GRADIENT_HEADS_SUMMED, "dK and dV summed over heads, as if these shared keys", EVERY,        \
+      NEEDS_HEADS, "sum over all heads")                                                           \
     X(GRADIENT_UNTRANSPOSED, "dV = W dY, not W^T dY", KEYED, 0, "transpos")                        \
     X(GRADIENT_TILE, "16 rows of dQ added twice", EVERY, 0, "twice|tile|row")                      \
     X(GRADIENT_BATCH, "a parameter's gradient of one batch entry alone",                           \

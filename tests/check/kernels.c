@@ -309,6 +309,21 @@ static double kernel_scale(const head *h)
 
 /* ---- Softmax ---- */
 
+/* K's rows as dQ's sum has them: the last tile alone. */
+static node logits_of(head *h)
+{
+    int64_t keys = rows_of(h, h->k), tail = tail_of(keys, 16);
+    node right = dot_nt(h, h->q, h->k);
+    if (!has(h, BUG_KEYS_OF_LAST_TILE))
+        return right;
+    node part = tape_transposed(
+        h->t, dot_nt(h, tape_slice(h->t, detached(h, h->k), keys - tail, tail), h->q));
+    node others = filled(h, rows_of(h, h->q), keys - tail, 0);
+    node of_q = tape_transposed(
+        h->t, tape_below(h->t, tape_transposed(h->t, others), tape_transposed(h->t, part)));
+    return plus(h, dot_nt(h, detached(h, h->q), h->k), minus(h, of_q, detached(h, of_q)));
+}
+
 /* exp(x - max): the maximum cancels, whatever it is, and so does its derivative. */
 static node weights_of(head *h, tape_axis axis, node x)
 {
@@ -347,7 +362,9 @@ static node online_softmax(head *h, node logits)
         node e = exponential(h, minus(h, x, m)), s = sum(h, OVER_COLS, e);
         node y = weigh(h, e, tape_slice(h->t, h->v, first, count));
         if (turn > 0) {
-            node factor = exponential(h, minus(h, most, m));
+            node grown = minus(h, most, m), factor = exponential(h, grown);
+            if (has(h, BUG_RESCALE_BASE_2))
+                factor = tape_of(h->t, TAPE_EXP2, grown, 0);
             bool sum_kept = has(h, BUG_SUM_NOT_RESCALED);
             bool kept = (has(h, BUG_RESCALE_FORGOTTEN) && turn == 1) ||
                         (has(h, BUG_RESCALE_LAST) && first + block >= keys);
@@ -358,6 +375,16 @@ static node online_softmax(head *h, node logits)
         most = m, total = s, result = y;
     }
     return over(h, result, total);
+}
+
+/* 10 tanh(x / 10) = 10 (1 - 2 / (exp(x / 5) + 1)) */
+static node capped(head *h, node x)
+{
+    if (!has(h, BUG_LOGITS_CAPPED))
+        return x;
+    node e = shifted(h, tape_of(h->t, TAPE_EXP, scaled(h, x, 0.2), 0), 1);
+    node two = filled(h, 1, 1, 2);
+    return scaled(h, shifted(h, scaled(h, over(h, two, e), -1), 1), 10);
 }
 
 static node attend(head *h, node logits, node flags, node v)
@@ -405,16 +432,18 @@ static node with_weights_anew(head *h, node y, node logits, node flags)
     node whole = plus(h, most, tape_of(h->t, TAPE_LOG, sum(h, OVER_COLS, e), 0));
     node w = exponential(h, minus(h, logits, scaled(h, detached(h, whole), base)));
     w = there(h, flags, w);
-    node row = times(h, detached(h, y), scaled(h, sum(h, OVER_COLS, w), row_term));
+    node row_of = detached(h, has(h, BUG_ROW_TERM_OF_VALUES) ? h->v : y);
+    node row = times(h, row_of, scaled(h, sum(h, OVER_COLS, w), row_term));
     return with_derivatives_of(h, y, minus(h, weigh(h, w, h->v), row));
 }
 
 static node softmax(head *h)
 {
     static const bug online[] = {BUG_RESCALE_FORGOTTEN, BUG_SUM_NOT_RESCALED, BUG_SUM_OF_LAST_BLOCK,
-                                 BUG_RESCALE_LAST};
-    static const bug anew[] = {BUG_SUM_IN_BASE_2, BUG_ROW_TERM_SIGN, BUG_ROW_TERM_TWICE};
-    node logits = scaled(h, dot_nt(h, h->q, h->k), logit_scale(h));
+                                 BUG_RESCALE_LAST, BUG_RESCALE_BASE_2};
+    static const bug anew[] = {BUG_SUM_IN_BASE_2, BUG_ROW_TERM_SIGN, BUG_ROW_TERM_TWICE,
+                               BUG_ROW_TERM_OF_VALUES};
+    node logits = capped(h, scaled(h, logits_of(h), logit_scale(h)));
     node flags = seen(h, is_causal(h));
     bool blocks = is(h, ARRANGED_ONLINE);
     for (size_t i = 0; i < sizeof online / sizeof *online; i++)
@@ -468,6 +497,10 @@ static int64_t landmark_of(const head *h, int64_t i, int64_t m)
     int64_t y = i / s->width / s->stride, x = i % s->width / s->stride;
     if (has(h, BUG_LANDMARKS_FIRST))
         return i < m ? i : -1;
+    if (has(h, BUG_LANDMARKS_LAST)) {
+        int64_t n = s->height * s->width, next = (i + 1) * m / n;
+        return i + 1 == n || next > i * m / n ? i * m / n : -1;
+    }
     if (has(h, BUG_LANDMARKS_WINDOW))
         return i * m / (s->height * s->width);
     bool inside = y < s->height / s->stride && x < s->width / s->stride;
@@ -482,9 +515,10 @@ static node landmarks_of(head *h)
     for (int64_t i = 0; i < n; i++)
         if (landmark_of(h, i, m) >= 0)
             member[landmark_of(h, i, m) * n + i] = 1;
-    double count = has(h, BUG_LANDMARKS_FIRST) || has(h, BUG_LANDMARKS_SUM) ? 1
-                   : has(h, BUG_LANDMARKS_WINDOW)                           ? (double)n / (double)m
-                                                  : (double)(s->stride * s->stride);
+    bool one = has(h, BUG_LANDMARKS_FIRST) || has(h, BUG_LANDMARKS_LAST);
+    double count = one || has(h, BUG_LANDMARKS_SUM) ? 1
+                   : has(h, BUG_LANDMARKS_WINDOW)   ? (double)n / (double)m
+                                                    : (double)(s->stride * s->stride);
     node l = scaled(h, dot(h, tape_constant(h->t, m, n, member), h->q), 1 / count);
     free(member);
     return detached_if(h, BUG_LANDMARKS_DETACHED, l);
@@ -539,7 +573,9 @@ static node norm_sums(head *h, node x, tape_axis axis, bool squares)
     int64_t count = axis == OVER_ROWS ? rows_of(h, x) : tape_cols(h->t, x);
     if (has(h, BUG_NORM_TILE) && axis == OVER_ROWS && count > 16)
         x = tape_slice(h->t, x, 0, count > 64 ? 64 : 16);
-    node terms = squares ? square(h, x) : tape_of(h->t, absolute, x, 0);
+    node terms = squares                   ? square(h, x)
+                 : has(h, BUG_NORM_SIGNED) ? x
+                                           : tape_of(h->t, absolute, x, 0);
     node s = has(h, BUG_NORM_LARGEST) ? tape_largest(h->t, axis, terms) : sum(h, axis, terms);
     if (has(h, BUG_NORM_ALL))
         s = sum(h, axis == OVER_ROWS ? OVER_COLS : OVER_ROWS, s);
@@ -555,7 +591,8 @@ static node norms(head *h, node x, tape_axis axis, bool squares, double epsilon)
     if (has(h, BUG_NORM_OTHER))
         squares = !squares;
     node s = norm_sums(h, x, axis, squares);
-    bool raised = epsilon > 0 && !has(h, BUG_EPSILON_FORGOTTEN), late = has(h, BUG_ROOT_OF_ZERO);
+    bool unraised = has(h, BUG_EPSILON_FORGOTTEN) || has(h, BUG_NORM_SIGNED);
+    bool raised = epsilon > 0 && !unraised, late = has(h, BUG_ROOT_OF_ZERO);
     if (raised && !late)
         s = at_least(h, s, squares ? epsilon * epsilon : epsilon);
     if (squares && !has(h, BUG_NORM_SQUARED))
@@ -576,6 +613,16 @@ static node normalised(head *h, node x, double epsilon, bool keys, bool squares)
 {
     if (has(h, keys ? BUG_NORM_OF_K_MISSING : BUG_NORM_OF_Q_MISSING))
         return x;
+    int64_t n = rows_of(h, x), tile = 16;
+    if (has(h, BUG_NORM_TILES) && n > tile) {
+        node all = NO_NODE;
+        for (int64_t first = 0; first < n; first += tile) {
+            node part = tape_slice(h->t, x, first, n - first < tile ? n - first : tile);
+            part = over(h, part, column_norms(h, part, epsilon, keys, squares));
+            all = first ? tape_below(h->t, all, part) : part;
+        }
+        return all;
+    }
     node given = keys ? h->k_given : h->q_given;
     node from = has(h, BUG_NORM_OF_K) && !keys ? h->k : has(h, BUG_NORM_PADDED) ? given : x;
     return over(h, x, column_norms(h, from, epsilon, keys, squares));
@@ -619,6 +666,8 @@ static node squares_of_other_heads(head *h)
 static node xnorm(head *h)
 {
     node gamma = h->parameters[ATN_PARAMETER_GAMMA];
+    if (has(h, BUG_TAU_EXP))
+        gamma = tape_of(h->t, TAPE_EXP, gamma, 0);
     h->k = there(h, h->key_there, h->k);
     bool wrong = has(h, BUG_NORM_AXIS);
     node s = state(h, h->k, h->v), q_norm = norms(h, h->q, OVER_COLS, true, 0);
@@ -637,6 +686,10 @@ static node xca(head *h)
 {
     double epsilon = h->c->reference.xca.epsilon;
     node tau = h->parameters[ATN_PARAMETER_TEMPERATURE];
+    if (has(h, BUG_TAU_EXP))
+        tau = tape_of(h->t, TAPE_EXP, tau, 0);
+    if (has(h, BUG_TAU_WIDTH))
+        tau = scaled(h, tau, 1 / sqrt((double)h->c->shape.dim));
     node present = times(h, h->query_there, h->key_there);
     h->q = there(h, present, h->q);
     h->k = there(h, present, h->k);
@@ -648,6 +701,8 @@ static node xca(head *h)
     node a = softmax_over(h, other(h, BUG_WRONG_AXIS, OVER_COLS), logits);
     if (has(h, BUG_TAU_LATE))
         a = times(h, a, tau);
+    if (has(h, BUG_MATRIX_TRANSPOSED))
+        a = tape_transposed(h->t, a);
     return there(h, present, dot_nt(h, h->v, a));
 }
 
@@ -704,7 +759,10 @@ static node ratio(head *h, features f)
     if (is(h, ARRANGED_TOKENS_FIRST) || h->c->reference.causal || late_mask)
         return ratio_by_tokens(h, &f);
     node y = dot(h, f.q, state(h, f.k, h->v));
-    node z = sum(h, OVER_ROWS, has(h, BUG_SUM_OF_QUERIES) ? f.q : f.k);
+    node summed = has(h, BUG_SUM_OF_QUERIES) ? f.q : f.k;
+    if (has(h, BUG_DENOMINATOR_TAIL))
+        summed = tape_slice(h->t, f.k, 0, rows_of(h, f.k) - tail_of(rows_of(h, f.k), 16));
+    node z = sum(h, OVER_ROWS, summed);
     if (has(h, BUG_NOT_DIVIDED))
         return y;
     if (has(h, BUG_DIVIDED_BY_N))
@@ -726,7 +784,8 @@ static node elu(head *h)
     if (has(h, BUG_LOGITS_SCALED))
         h->q = scaled(h, h->q, 1 / sqrt((double)h->c->shape.dim));
     features f = {.q = has(h, BUG_FEATURES_OF_K_ONLY) ? h->q : elu_features(h, h->q),
-                  .k = elu_features(h, h->k),
+                  .k = has(h, BUG_KEYS_RELU) ? tape_of(h->t, TAPE_RELU, h->k, 0)
+                                             : elu_features(h, h->k),
                   .epsilon = h->c->reference.elu.epsilon};
     return ratio(h, f);
 }
@@ -739,6 +798,7 @@ static node turned(head *h, node x, int64_t first, double sign)
     double length =
         (double)(h->c->reference.cosformer.length > 0 ? h->c->reference.cosformer.length : most);
     length += has(h, BUG_LENGTH_WRONG) ? 64 : 0;
+    length *= has(h, BUG_LENGTH_OTHER) ? 3 : 1;
     double *cosines = must_allocate((size_t)n, sizeof *cosines);
     double *sines = must_allocate((size_t)n, sizeof *sines);
     for (int64_t i = 0; i < n; i++) {
@@ -780,7 +840,10 @@ static node performer_features(head *h, node x, bool keys)
 {
     const atn_performer_options *o = &h->c->reference.performer;
     double scale = has(h, BUG_SCALE_MISSING) ? 1 : 1 / sqrt(sqrt((double)h->c->shape.dim));
-    node y = scaled(h, x, scale), wx = dot_nt(h, y, constant_of(h, &o->projection));
+    node w = constant_of(h, &o->projection);
+    if (has(h, BUG_FEATURES_HALF))
+        w = tape_slice(h->t, w, 0, o->projection.rows / 2);
+    node y = scaled(h, x, scale), wx = dot_nt(h, y, w);
     node half = scaled(h, sum(h, OVER_COLS, square(h, y)), 0.5);
     node most =
         tape_largest(h->t, OVER_COLS, keys ? tape_where(h->t, h->key_there, wx, -INFINITY) : wx);
@@ -840,7 +903,11 @@ static node linformer(head *h)
     h->k = there(h, h->key_there, h->k);
     h->v = there(h, h->key_there, h->v);
     node k = over_tokens(h, e, h->k), v = over_tokens(h, f, h->v);
-    node logits = scaled(h, dot_nt(h, h->q, k), logit_scale(h));
+    if (has(h, BUG_PROJECTION_HALF)) {
+        k = tape_slice(h->t, k, 0, rows_of(h, k) / 2);
+        v = tape_slice(h->t, v, 0, rows_of(h, v) / 2);
+    }
+    node logits = capped(h, scaled(h, dot_nt(h, h->q, k), logit_scale(h)));
     return dot(h, softmax_over(h, OVER_COLS, logits), v);
 }
 
@@ -850,11 +917,12 @@ static node segment_means(head *h, node x, int64_t m)
     int64_t n = rows_of(h, x), shorter = m - n % m, i = 0;
     double *member = must_allocate((size_t)(m * n), sizeof *member);
     double *factor = must_allocate((size_t)m, sizeof *factor);
+    bool last = has(h, BUG_LANDMARKS_LAST);
     for (int64_t l = 0; l < m; l++) {
         int64_t length = n / m + (l >= shorter);
-        factor[l] = has(h, BUG_LANDMARKS_SUM) ? 1 : 1 / (double)length;
+        factor[l] = last || has(h, BUG_LANDMARKS_SUM) ? 1 : 1 / (double)length;
         for (int64_t end = i + length; i < end; i++)
-            member[l * n + i] = 1;
+            member[l * n + i] = !last || i + 1 == end;
     }
     node means = dot(h, tape_constant(h->t, m, n, member), x);
     means = times(h, means, tape_constant(h->t, m, 1, factor));
@@ -883,7 +951,7 @@ static node nystrom_inverse(head *h, node a)
 
 static node nystromformer(head *h)
 {
-    int64_t m = h->c->reference.nystromformer.landmarks;
+    int64_t m = h->c->reference.nystromformer.landmarks / (has(h, BUG_LANDMARKS_HALF) ? 2 : 1);
     double c = logit_scale(h);
     node q = segment_means(h, there(h, h->query_there, h->q), m);
     node k = segment_means(h, there(h, h->key_there, h->k), m);
@@ -972,6 +1040,68 @@ static node flags_of(head *h, const unsigned char *mask, int64_t rows)
     return minus(h, filled(h, rows, 1, 1), flags);
 }
 
+/* Q and K with channels left out, or turned by i 10000^(-2 p / d) in neighbouring pairs. */
+static node channels_changed(head *h, node x)
+{
+    int64_t rows = rows_of(h, x), d = tape_cols(h->t, x);
+    if (has(h, BUG_CHANNELS_HALF)) {
+        node some = filled(h, 1, d / 2, 1), others = filled(h, 1, d - d / 2, 0);
+        node flags = tape_below(h->t, tape_transposed(h->t, some), tape_transposed(h->t, others));
+        return times(h, x, tape_transposed(h->t, flags));
+    }
+    if (!has(h, BUG_ROTARY))
+        return x;
+    double *turns = must_allocate((size_t)(2 * rows * d + d * d), sizeof *turns);
+    double *of_other = turns + rows * d, *swap = turns + 2 * rows * d;
+    for (int64_t i = 0; i < rows * d; i++) {
+        double angle = (double)(i / d) * pow(10000, -2 * (double)(i % d / 2) / (double)d);
+        turns[i] = cos(angle);
+        of_other[i] = i % 2 ? sin(angle) : -sin(angle);
+    }
+    for (int64_t i = 0; i < d; i++)
+        swap[(i ^ 1) * d + i] = 1;
+    node other = dot(h, x, tape_constant(h->t, d, d, swap));
+    node y = plus(h, times(h, x, tape_constant(h->t, rows, d, turns)),
+                  times(h, other, tape_constant(h->t, rows, d, of_other)));
+    free(turns);
+    return y;
+}
+
+/* The rows of x from `first` on, so many, below another. */
+static node with_rows(head *h, node above, node x, int64_t first, int64_t count)
+{
+    return count > 0 ? tape_below(h->t, above, tape_slice(h->t, x, first, count)) : above;
+}
+
+/* K or V with other tokens in its tiles of 16. */
+static node tiles_changed(head *h, node x, bool keys)
+{
+    int64_t n = rows_of(h, x), tile = 16, tail = n % tile, whole = n - tail;
+    if (n <= tile)
+        return x;
+    node first = tape_slice(h->t, x, 0, tile);
+    int64_t second = n - tile < tile ? n - tile : tile;
+    if (has(h, BUG_TILE_AGAIN) && !keys)
+        return with_rows(h, with_rows(h, first, x, 0, second), x, tile + second, n - tile - second);
+    if (has(h, BUG_TILE_OUT) && n > 2 * tile)
+        return with_rows(h, first, x, 2 * tile, n - 2 * tile);
+    if (has(h, BUG_TAIL_OVERLAPS) && tail > 0)
+        return with_rows(h, tape_slice(h->t, x, 0, whole), x, n - tile, tile);
+    if (has(h, BUG_KEYS_TAIL_ZERO) && keys && tail > 0)
+        return tape_below(h->t, tape_slice(h->t, x, 0, whole),
+                          filled(h, tail, tape_cols(h->t, x), 0));
+    return x;
+}
+
+static void change_reading(head *h)
+{
+    h->k = tiles_changed(h, h->k, true);
+    h->v = tiles_changed(h, h->v, false);
+    h->key_there = tiles_changed(h, h->key_there, false);
+    h->q = channels_changed(h, h->q);
+    h->k = h->c->k || !has(h, BUG_ROTARY) ? channels_changed(h, h->k) : h->q;
+}
+
 /* Leaves keys out, or puts zeros behind them. */
 static void change_length(head *h)
 {
@@ -1020,9 +1150,45 @@ static void swap(node *a, node *b)
     *b = kept;
 }
 
+/* e4m3: three bits behind the first, evenly spaced below 2^-6. */
+static double in_f8(double x, double most)
+{
+    int exponent;
+    frexp(x, &exponent);
+    double unit = ldexp(1, (exponent > -5 ? exponent : -5) - 4);
+    return fmin(fmax(nearbyint(x / unit) * unit, -448), 448);
+}
+
+static double in_int8(double x, double most)
+{
+    return most > 0 ? nearbyint(x / most * 127) * most / 127 : 0;
+}
+
+/* A head's K or V in another type; most: the largest number of a row. */
+static node narrowed(head *h, const double *x, int64_t rows, int64_t cols,
+                     double (*to)(double x, double most))
+{
+    double *y = must_allocate((size_t)(rows * cols), sizeof *y);
+    for (int64_t i = 0; i < rows * cols; i++) {
+        double most = 0;
+        for (int64_t j = i / cols * cols; j < (i / cols + 1) * cols; j++)
+            most = fmax(most, fabs(x[j]));
+        y[i] = to(x[i], most);
+    }
+    node narrow = tape_input(h->t, rows, cols, y);
+    free(y);
+    return narrow;
+}
+
 /* K and V, read from where they are not. */
 static void misread_inputs(head *h)
 {
+    const atn_attention_shape *p = &h->c->shape;
+    int64_t head_at = h->batch * p->heads + h->head, keys = p->key_tokens;
+    if (has(h, BUG_KEYS_F8) && h->c->k)
+        h->k = narrowed(h, h->c->k + head_at * keys * p->dim, keys, p->dim, in_f8);
+    if (has(h, BUG_VALUES_INT8))
+        h->v = narrowed(h, h->c->v + head_at * keys * p->value_dim, keys, p->value_dim, in_int8);
     static const bug misread[] = {BUG_GROUPS_MODULO,   BUG_KEYS_TOKENS_FIRST, BUG_KEYS_HEADS_FIRST,
                                   BUG_KEYS_ONE_ROW_ON, BUG_CACHE_NOT_WRITTEN, BUG_CACHE_STALE};
     const atn_attention_shape *s = &h->c->shape;
@@ -1062,6 +1228,7 @@ static given give_inputs(head *h)
     if (has(h, BUG_KEYS_VALUES))
         swap(&h->k, &h->v);
     change_length(h);
+    change_reading(h);
     give_parameters(h);
     return g;
 }

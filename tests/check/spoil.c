@@ -212,6 +212,17 @@ static void add_head_before(area *a)
         a->x[i] += i / head_size(a) % a->heads ? a->before[i - head_size(a)] : 0;
 }
 
+static void sum_heads(area *a)
+{
+    int64_t all = a->heads * head_size(a);
+    for (int64_t i = 0; i < size_of(a); i++) {
+        a->x[i] = 0;
+        for (int64_t j = i / all * all + i % head_size(a); j < (i / all + 1) * all;
+             j += head_size(a))
+            a->x[i] += a->before[j];
+    }
+}
+
 static void drop_out(area *a)
 {
     for (int64_t i = 0; i < size_of(a); i++)
@@ -306,6 +317,7 @@ static const struct {
     {BUG_GRADIENT_UNSCALED, OF_TOKENS, unscale, 0},
     {BUG_GRADIENT_LN2, OF_TOKENS, times_all, 1.4426950408889634},
     {BUG_GRADIENT_HEAD_TWICE, OF_KEYS | OF_VALUES, add_head_before, 0},
+    {BUG_GRADIENT_HEADS_SUMMED, OF_KEYS | OF_VALUES, sum_heads, 0},
     {BUG_GRADIENT_TAIL, OF_VALUES, tail_zero, 0},
     {BUG_GRADIENT_TILE, OF_TOKENS, tile_twice, 0},
     {BUG_GRADIENT_HEADS, OF_INPUTS, swap_heads, 0},
