@@ -61,9 +61,8 @@ static char *script_variables(const experiment *e, const program_options *s, con
                               const char *extension)
 {
     char *run = describe_run(e, s);
-    char *text = must_format("set datafile separator comma; set datafile columnheaders; "
-                             "terminal='%s'; out='.%s.%s.tmp'; run=%s; csv='%s.csv'",
-                             terminal, e->outputs[0].name, extension, run, e->outputs[0].name);
+    char *text = must_format("terminal='%s'; out='.%s.%s.tmp'; run=%s; csv='%s.csv'", terminal,
+                             e->outputs[0].name, extension, run, e->outputs[0].name);
     free(run);
     for (int i = 1; i < e->output_count; i++) {
         char *longer = must_format("%s; csv%d='%s.csv'", text, i + 1, e->outputs[i].name);

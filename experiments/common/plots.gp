@@ -1,5 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs before every figure's script: the colours and marks, and how a figure says what it leaves out.
+# Runs before every figure's script: the variables that it reads, the colours and marks, and how a figure says what it
+# leaves out. The program sets the variables; by hand (docs/README.md) csv is enough, for some figures with csv2:
+#
+#   gnuplot -e "csv='curves.csv'" common/plots.gp convergence/curves.gp
+
+if (!exists("csv")) { print "csv: not set; expected -e \"csv='FILE.csv'\""; exit status 1 }
+if (!exists("terminal")) terminal = "pngcairo"
+if (!exists("out")) out = csv.".".(terminal eq "pngcairo" ? "png" : terminal)
+if (!exists("run")) run = csv
+set datafile separator comma
+set datafile columnheaders
 
 # A name has one colour and one mark (gnuplot's pointtype) in every figure. The first eight colours are Okabe
 # and Ito's but for yellow, which is too pale on white; the others are chosen to stay apart from them with and

@@ -1067,7 +1067,9 @@ static void set_script(experiment *plotted, const char *script)
     mkdir(in_folder("plots"), 0777);
     mkdir(in_folder("plots/made"), 0777);
     mkdir(in_folder("plots/common"), 0777);
-    static const char common[] = "first = 'common, then '\n";
+    static const char common[] = "set datafile separator comma\n"
+                                 "set datafile columnheaders\n"
+                                 "first = 'common, then '\n";
     write_file(in_folder("plots/common/plots.gp"), common, sizeof common - 1);
     write_file(in_folder("plots/made/up.gp"), script, strlen(script));
     setenv("ATTNUM_DATADIR", folder, 1);
