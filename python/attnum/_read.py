@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import os
 from typing import Any
@@ -32,7 +33,7 @@ def _column(texts, datatype):
     return values
 
 
-def read(path: str | os.PathLike[str], frame: bool = False) -> Any:
+def read(path: str | os.PathLike[str], frame: str | None = None) -> Any:
     """The columns of a CSV file that `attnum run`, `bench` or `regress` has written, by name, with the types of the
     metadata next to it (PATH-metadata.json).
 
@@ -40,7 +41,9 @@ def read(path: str | os.PathLike[str], frame: bool = False) -> Any:
         table["step"], table["residual"], table.metadata["dc:title"]
 
     Reals are float64, integers int64, true and false bool, text str. Missing: nan, which makes integers float64, and
-    None. With frame=True a pandas.DataFrame, with the metadata in its `attrs`."""
+    None. frame="pandas": a pandas.DataFrame, with the metadata in its `attrs`; frame="polars": a polars.DataFrame."""
+    if frame not in (None, "pandas", "polars"):
+        raise ArgumentError(f"frame: {frame!r}, expected pandas or polars")
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     try:
@@ -53,9 +56,12 @@ def read(path: str | os.PathLike[str], frame: bool = False) -> Any:
         raise ArgumentError(f"path: {os.fspath(path)} does not have the columns of its metadata")
     table = Table((name, _column([row[i] for row in rows[1:]], types[name])) for i, name in enumerate(rows[0]))
     table.metadata = metadata
-    if not frame:
+    if frame is None:
         return table
-    import pandas
-    data = pandas.DataFrame(dict(table))
+    library = importlib.import_module(frame)
+    if frame == "polars":
+        return library.DataFrame({name: column.tolist() if column.dtype == object else column
+                                  for name, column in table.items()})
+    data = library.DataFrame(dict(table))
     data.attrs["metadata"] = metadata
     return data

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """SOURCE ATTNUM: every link of a page to a file of the sources, and to a heading there, leads somewhere, and every
-experiment of the program has its page, which experiments/README.md lists; the version is one everywhere."""
+experiment of the program has its page, which experiments/README.md lists; the version is one everywhere; the
+container's commands are README's."""
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
 SOURCE = pathlib.Path(sys.argv[1])
-FOLDERS = ("", "bench", "data", "experiments", "lib", "python", "reference", "tests")
+FOLDERS = ("", "bench", "data", "docs", "experiments", "lib", "python", "reference", "tests")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
@@ -47,5 +49,15 @@ version = re.search(r"(?m)^ *version: '(.*)'", (SOURCE / "meson.build").read_tex
 for name, text in (("CITATION.cff", f"\nversion: {version}\n"), ("CHANGELOG.md", f"\n## {version}")):
     if text not in (SOURCE / name).read_text():
         faults.append(f"{name}: not of version {version}, which meson.build has")
+# The container takes README's two commands, and is made by scripts that are here.
+commands = re.findall(r"(?m)^(scripts/\w+) +#", (SOURCE / "README.md").read_text().partition("## Two commands")[2])[:2]
+recipe = (SOURCE / "Containerfile").read_text()
+for place, text in (("Containerfile", recipe), ("docs/README.md", (SOURCE / "docs/README.md").read_text())):
+    if re.findall(r"(?m)^(?:# )?podman run (?:-v \S+ )?attnum (.*)$", text) != commands:
+        faults.append(f"{place}: its commands are not README's, {' and '.join(commands)}")
+if f'CMD ["{commands[0]}"]' not in recipe:
+    faults.append(f"Containerfile: does not run {commands[0]}")
+faults += [f"Containerfile: no script {name}" for name in re.findall(r"scripts/[\w-]+", recipe)
+           if not os.access(SOURCE / name, os.X_OK)]
 print("\n".join(faults) or f"{len(pages)} pages: links and lists are whole")
 sys.exit(1 if faults else 0)

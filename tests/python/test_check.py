@@ -171,12 +171,19 @@ class Read(unittest.TestCase):
         columns = {column["name"]: column for column in table.metadata["tableSchema"]["columns"]}
         self.assertIn("the start X_0", columns["alpha"]["dc:description"])
 
-    def test_frame(self):
-        if not importlib.util.find_spec("pandas"):
-            self.skipTest("pandas is not installed")
-        frame = attnum.read(self.path, frame=True)
-        self.assertEqual(len(frame), len(attnum.read(self.path)["m"]))
-        self.assertIn("tableSchema", frame.attrs["metadata"])
+    def test_frames(self):
+        table = attnum.read(self.path)
+        for name in ("pandas", "polars"):
+            with self.subTest(name=name):
+                if not importlib.util.find_spec(name):
+                    self.skipTest(f"{name} is not installed")
+                frame = attnum.read(self.path, frame=name)
+                self.assertEqual((list(frame.columns), len(frame)), (list(table), len(table["m"])))
+                np.testing.assert_array_equal(frame["alpha"].to_numpy(), table["alpha"])
+                self.assertEqual(list(frame["matrix"]), list(table["matrix"]))
+                self.assertEqual(name != "pandas" or "tableSchema" in frame.attrs["metadata"], True)
+        with self.assertRaisesRegex(attnum.ArgumentError, "^frame: 'arrow', expected pandas or polars"):
+            attnum.read(self.path, frame="arrow")
 
     def test_bad_files(self):
         with tempfile.TemporaryDirectory() as folder:
