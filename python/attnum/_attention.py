@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._library import (DTYPES, NAMES, NUMPY, ArgumentError, Context, Error, Status, as_dict, choice,
-                       choices, ffi, fields_of, fill, interface, lib, members, must, set_view, text)
+                       choices, device_of, ffi, fields_of, fill, interface, lib, members, must, set_view, text)
 
 _GENERAL = ("storage", "causal", "padding", "passes")  # fields of a description that no operator names as its own
 
@@ -89,7 +89,7 @@ def _dtype(dtype):
 
 def _sizes(name, x, layout, device):
     """(batch, heads, rows, cols) and the type of an array."""
-    found, _ = interface(name, x, device)
+    found, _ = interface(name, x, str(device).partition(":")[0], -1)
     shape = tuple(found["shape"])
     if not 2 <= len(shape) <= 4:
         raise ArgumentError(f"{name}: {len(shape)} dimensions, expected n x d, h x n x d or b x h x n x d")
@@ -121,8 +121,9 @@ class Plan(Context):
     threads, isa
               0: as many as OpenMP would use, in a fork's child one; "auto", "base", "avx2", "avx512"
     device, stream
-              "cpu", or "cuda" where the build has it: arrays then have __cuda_array_interface__, `out` must be given,
-              the work is enqueued on `stream` (an address; default the legacy default stream)
+              "cpu", or "cuda" ("cuda:1") where the build has it: arrays then have __dlpack__ or
+              __cuda_array_interface__, `out` must be given, the work is enqueued on `stream` (an address; default the
+              legacy default stream) after what fills the arrays, which must live until it is done
     options   fields of the library's description (attnum/operators.h), the operator's own or general: a number, a name
               (listed("inverse")), an array, a dict of fields; inverse={"method": "nr", "alpha": 0.1} starts from the
               method's published constants. scale=0.1 is scale="value", scale_value=0.1. Arrays of the plan's
@@ -148,7 +149,7 @@ class Plan(Context):
             wanted, given = (batch, heads, desc.lsh.rounds, tokens), np.shape(options["buckets"])
             if given != wanted:
                 raise ArgumentError(f"buckets: shape {given}, expected {wanted}")
-        if device == "cuda":
+        if self.device == "cuda":
             self._upload()
         pointer = ffi.new("atn_plan **")
         must(lib.atn_attention_plan(self._context, self._desc, self._shape, pointer), self._context)
@@ -162,8 +163,7 @@ class Plan(Context):
     def of(cls, op: str, q: Any, k: Any = None, v: Any = None, *, layout: str = "bhnd", device: str | None = None,
            **options: Any) -> Plan:
         """A plan for arrays of these shapes and this type, on the device that q is on."""
-        if device is None:
-            device = "cuda" if hasattr(q, "__cuda_array_interface__") else "cpu"
+        device = device_of(q) if device is None else device
         (batch, heads, tokens, dim), typestr = _sizes("q", q, layout, device)
         keys, _ = _sizes("k", k, layout, device) if k is not None else ((0, 0, tokens, 0), None)
         values, _ = _sizes("v", v, layout, device)
@@ -188,13 +188,13 @@ class Plan(Context):
 
     def _set(self, name, x, writable=False, title=None):
         """Lets the view of that name show x; returns what must live until the call is over."""
-        return set_view(self._views[name], title or name, x, writable, self.device, self.layout)
+        return set_view(self._views[name], title or name, x, writable, self.device, self.layout, self.stream)
 
     def _set_mask(self, name, mask, tokens):
         if mask is None:
             setattr(self._inputs, name, ffi.NULL)
             return None
-        found, owner = interface(name, mask, self.device)
+        found, owner = interface(name, mask, self.device, self.stream)
         shape, wanted = tuple(found["shape"]), (self._shape.batch, tokens)
         if found["typestr"] not in ("|b1", "|u1") or found.get("strides") is not None:
             raise ArgumentError(f"{name}: dtype {np.dtype(found['typestr'])}, strides {found.get('strides')}, expected "
@@ -291,7 +291,7 @@ class Plan(Context):
             raise ArgumentError(f"out[{name!r}]: none, but on CUDA it must be given")
         given = np.empty_like(source) if given is None and source is not None else given
         if given is not None:
-            found, _ = interface(f"out[{name!r}]", given, self.device)
+            found, _ = interface(f"out[{name!r}]", given, self.device, self.stream)
             size = np.prod([parameter.batch, parameter.heads, parameter.rows, parameter.cols])
             if found["typestr"] != NUMPY[self._desc.dtype].str or np.prod(found["shape"]) != size or found["data"][1] \
                     or found.get("strides") is not None:
@@ -334,7 +334,8 @@ def attention(op: str, q: Any, k: Any = None, v: Any = None, *, out: Any = None,
         y = attnum.attention("softmax", q, k, v, causal=True)
 
     q, k, v: b x h x n x d, b x h x n_k x d (None: K = Q), b x h x n_k x d_v (or as layout says), float32 or float64, on
-    the CPU (NumPy's, __dlpack__, __array_interface__) or in CUDA memory (__cuda_array_interface__, with `out`)."""
+    the CPU (NumPy's, __dlpack__, __array_interface__) or in CUDA memory (__dlpack__, __cuda_array_interface__; with
+    `out`)."""
     if query_mask is not None or key_mask is not None:
         options.setdefault("padding", True)
     if v is None:

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import tempfile
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,8 +59,9 @@ class Capture(TorchFunctionMode):
 
     def __init__(self, model: torch.nn.Module):
         super().__init__()
-        self.model, self.layers = model, []
-        self._running, self._undo = [""], []
+        self.model = model
+        self.layers: list[Layer] = []
+        self._running, self._undo = [""], list[Callable[[], None]]()
         self._class_tokens = sum(x.shape[-2] if x.ndim > 1 else 1 for name, x in model.named_parameters()
                                  if _CLASS_TOKENS.search(name))
 

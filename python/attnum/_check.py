@@ -119,9 +119,17 @@ def _finite(row):
     return {key: float(value) if value in ("nan", "-nan", "inf", "-inf") else value for key, value in row.items()}
 
 
+def _is_bfloat16(x):
+    return str(getattr(x, "dtype", "")).endswith("bfloat16")
+
+
 def _array(name, x):
-    """What .npy holds and the program reads: bfloat16 becomes float32, other than floating-point numbers too."""
-    if getattr(getattr(x, "dtype", None), "name", "") != "bfloat16":
+    """What .npy holds and the program reads: bfloat16 becomes float32, other than floating-point numbers too. PyTorch's
+    tensors may be anywhere."""
+    if hasattr(x, "detach"):
+        x = x.detach().cpu()
+        x = x.float() if _is_bfloat16(x) else x
+    if not _is_bfloat16(x):
         interface(name, x)
     array = np.asarray(x if hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__") else np.from_dlpack(x))
     return array if array.dtype.str in ("<f2", "<f4", "<f8") else array.astype(np.float32)
@@ -169,7 +177,7 @@ def check(output: Any = None, *, op: str, q: Any, k: Any = None, v: Any, dtype: 
     temporary folder, which lives as long as the result."""
     folder = _Folder()
     arguments = ["check", "--operator", op if variant is None else f"{op}/{variant}", "--reference", reference]
-    if dtype is None and getattr(getattr(output, "dtype", None), "name", "") == "bfloat16":
+    if dtype is None and _is_bfloat16(output):
         dtype = "bf16"
     names = {"q": "tokens", "k": "keys", "v": "values"}
     for name, option, x in (("q", "tokens", q), ("k", "keys", k), ("v", "values", v), ("output", "output", output),

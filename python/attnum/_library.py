@@ -25,6 +25,7 @@ try:
     from . import _binding
 except ImportError as error:
     raise ImportError(missing_library(str(error)) or str(error)) from error
+from . import _dlpack
 from ._names import NAMES, Status
 
 ffi, lib = _binding.ffi, _binding.lib
@@ -94,16 +95,20 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 class Context:
-    """A context of the library: a device, its stream, threads, an instruction set."""
+    """A context of the library: a device, its stream, threads, an instruction set. "cuda:1" is the second device."""
 
     def __init__(self, threads=0, isa="auto", device="cpu", stream=None):
         self._forks = Process.forks
         if threads == 0 and Process.forks:
             threads = 1
         options = ffi.new("atn_context_options *")
+        kind, _, ordinal = device.partition(":") if isinstance(device, str) else (device, "", "")
+        if ordinal and not ordinal.isdecimal():
+            raise ArgumentError(f"device: {device!r}, expected cpu, cuda or cuda:N")
         # 1 is cudaStreamLegacy: the stream that other libraries use unless they are told otherwise
-        stream = ffi.cast("void *", (1 if device == "cuda" else 0) if stream is None else stream)
-        fill(options, {"threads": threads, "isa": isa, "device": device, "stream": stream}, None, None)
+        self.device, self.stream = kind, (1 if kind == "cuda" else 0) if stream is None else stream
+        fill(options, {"threads": threads, "isa": isa, "device": kind, "ordinal": int(ordinal or 0),
+                       "stream": ffi.cast("void *", self.stream)}, None, None)
         pointer = ffi.new("atn_context **")
         status = lib.atn_context_create(options, pointer)
         if status < 0:  # without a context there is no detail: these say why
@@ -114,7 +119,6 @@ class Context:
             raise _ERRORS.get(status, ArgumentError)(f"threads={threads}, isa={isa!r}, device={device!r}: {sentence}",
                                                      Status(status))
         self._context = pointer[0]
-        self.device = device
 
     def is_from_before_fork(self):
         return self._forks != Process.forks and lib.atn_context_threads(self._context) > 1
@@ -249,29 +253,45 @@ NUMPY = {code: np.dtype(name) for name, code in DTYPES.items()}
 INTERFACES = {"cpu": "__array_interface__", "cuda": "__cuda_array_interface__"}
 
 
-def interface(name, x, device="cpu"):
-    """Address, shape, strides and type of an array in the device's memory, and what keeps it alive."""
-    found = getattr(x, INTERFACES[device], None)
-    if found is None and device == "cpu":
-        if not hasattr(x, "__dlpack__"):
-            other = " (CUDA memory, but the plan's device is the CPU)" if hasattr(x, INTERFACES["cuda"]) else ""
-            raise ArgumentError(f"{name}: {type(x).__name__}{other}, expected a NumPy array, or one with __dlpack__ or "
-                                "__array_interface__")
+def device_of(x):
+    """"cpu", "cuda" or "cuda:N", where an array is."""
+    if hasattr(x, "__dlpack_device__"):
+        kind, ordinal = _dlpack.device_of(x)
+        return "cpu" if kind != "cuda" else f"cuda:{ordinal}" if ordinal else "cuda"
+    return "cuda" if hasattr(x, INTERFACES["cuda"]) else "cpu"
+
+
+def interface(name, x, device="cpu", stream=None):
+    """Address, shape, strides and type of an array in the device's memory, and what keeps it alive. Work on `stream`
+    finds it as its owner's stream leaves it (None, -1: no matter)."""
+    found, where = getattr(x, INTERFACES[device], None) if device == "cpu" else None, None
+    if found is not None:
+        return found, x
+    if hasattr(x, "__dlpack__"):
         try:
-            x = np.from_dlpack(x)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            where, _ = _dlpack.device_of(x)
+            if where == device:
+                return _dlpack.take(x, stream if device == "cuda" else None)
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
             raise ArgumentError(f"{name}: {error}") from error
-        found = x.__array_interface__
-    elif found is None:
-        raise ArgumentError(f"{name}: {type(x).__name__}, expected an array on the device, with {INTERFACES[device]}")
-    return found, x
+    elif hasattr(x, INTERFACES["cuda"]):
+        where, found = "cuda", getattr(x, INTERFACES["cuda"])
+        if device == "cuda":
+            owners = found.get("stream")
+            if owners is not None and stream not in (None, -1, owners):
+                other = Context(device="cuda", stream=owners)
+                must(lib.atn_synchronise(other._context), other._context)
+            return found, x
+    place = "" if where is None else f" in memory of {where}"
+    raise ArgumentError(f"{name}: {type(x).__name__}{place}, expected an array in memory of {device}, with "
+                        f"{INTERFACES[device]} or __dlpack__")
 
 
-def set_view(tensor, name, x, writable=False, device="cpu", layout="bhnd"):
+def set_view(tensor, name, x, writable=False, device="cpu", layout="bhnd", stream=None):
     """Lets an atn_tensor show an array n x d, h x n x d or b x h x n x d (layout "bnhd": n x h x d, b x n x h x d),
     without a copy: the last dimension must be contiguous, strides are multiples of the element's size. Returns what
     keeps the memory alive, and the number of dimensions."""
-    found, owner = interface(name, x, device)
+    found, owner = interface(name, x, device, stream)
     shape, strides, typestr = tuple(found["shape"]), found.get("strides"), found["typestr"]
     if typestr not in DTYPES:
         raise ArgumentError(f"{name}: dtype {np.dtype(typestr)}, expected float32 or float64")
@@ -296,7 +316,7 @@ def set_view(tensor, name, x, writable=False, device="cpu", layout="bhnd"):
     return owner, len(shape)
 
 
-def view(name, x, writable=False, device="cpu"):
+def view(name, x, writable=False):
     """set_view of a new atn_tensor, and what keeps the memory alive."""
     tensor = ffi.new("atn_tensor *")
-    return tensor, set_view(tensor, name, x, writable, device)[0]
+    return tensor, set_view(tensor, name, x, writable)[0]

@@ -207,16 +207,20 @@ _attention.register_autograd(_gradients, setup_context=_keep_for_backward)
 
 # ---- Calls and modules ----
 
-def _call(q, k, v, arrays, query_mask, key_mask, options):
-    if v is None:
-        raise ArgumentError("v: none, expected a tensor")
+def _judge_tensors(q, k, v, query_mask, key_mask):
     for name, x in (("q", q), ("k", k), ("v", v), ("query_mask", query_mask), ("key_mask", key_mask)):
+        if x is None and name in "qv":
+            raise ArgumentError(f"{name}: none, expected a tensor")
         if x is not None and not isinstance(x, torch.Tensor):
             raise ArgumentError(f"{name}: {type(x).__name__}, expected a torch.Tensor")
         if x is not None and x.device != q.device:
             raise ArgumentError(f"{name}: on {x.device}, but q on {q.device}")
         if x is not None and x.device.type not in ("cpu", "cuda"):
             raise ArgumentError(f"{name}: on {x.device}, expected cpu or cuda")
+
+
+def _call(q, k, v, arrays, query_mask, key_mask, options):
+    _judge_tensors(q, k, v, query_mask, key_mask)
     return _attention(q, k, v, arrays, query_mask, key_mask, options)
 
 
@@ -270,11 +274,11 @@ class Attention(torch.nn.Module):
         return _call(q, k, v, self._arrays(), query_mask, key_mask, self.options)
 
     def outcome(self, q: torch.Tensor, k: torch.Tensor | None = None, v: torch.Tensor | None = None,
-                **masks: Any) -> Outcome:
+                *, query_mask: torch.Tensor | None = None, key_mask: torch.Tensor | None = None) -> Outcome:
         """How a call with these tensors goes (attnum.Outcome); it computes once more, without gradients."""
+        _judge_tensors(q, k, v, query_mask, key_mask)
         plan, given = _plan_for(q, k, v, self._arrays(), self.options)
-        plan(*given, out=_shown(q.new_empty((*q.shape[:-1], v.shape[-1]))),
-             **_masks(masks.get("query_mask"), masks.get("key_mask")))
+        plan(*given, out=_shown(q.new_empty((*q.shape[:-1], given[2].shape[-1]))), **_masks(query_mask, key_mask))
         return plan.outcome()
 
     def extra_repr(self) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """CUDA's memory, on the emulator of its runtime: the package with a module that is linked to the emulated library, in
 a process of its own (`test_cuda.py`, started by the test below)."""
+import ctypes
 import os
 import pathlib
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import attnum
 import numpy as np
@@ -36,6 +38,51 @@ class DeviceArray:
         must(lib.atn_download(self.context._context, ffi.from_buffer(array), self.memory, array.nbytes),
              self.context._context)
         return array
+
+
+class Exported:
+    """The same by DLPack alone, with one more column in memory: version 1, or with old=True the one before it."""
+    alive = 0
+
+    def __init__(self, context, array, old=False, read_only=False, ordinal=0):
+        wide = np.full((*array.shape[:-1], array.shape[-1] + 1), 7, array.dtype)
+        wide[..., :-1] = array
+        self.memory, self.shape, self.streams, self.ordinal = DeviceArray(context, wide), array.shape, [], ordinal
+        self.strides = [stride // array.itemsize for stride in wide.strides]
+        self.old, self.read_only = old, read_only
+
+    def __dlpack_device__(self):
+        return 2, self.ordinal
+
+    def __dlpack__(self, *, stream, **options):
+        from attnum._dlpack import _ffi
+        if self.old and options:
+            raise TypeError("an unexpected keyword argument: max_version")
+        self.streams.append(stream)
+        kind, name = ("managed", b"dltensor") if self.old else ("versioned", b"dltensor_versioned")
+        shape, strides = _ffi.new("int64_t[]", self.shape), _ffi.new("int64_t[]", self.strides)
+        interface = self.memory.__cuda_array_interface__
+        # the data begin 8 bytes before their address and an offset of 8
+        managed = _ffi.new(f"struct {kind} *", {"array": {
+            "data": _ffi.cast("void *", interface["data"][0] - 8), "device": 2, "ordinal": self.ordinal,
+            "dimensions": len(self.shape), "kind": 2, "bits": 8 * self.memory.dtype.itemsize, "lanes": 1,
+            "shape": shape, "strides": strides, "offset": 8}})
+        if not self.old:
+            managed.major, managed.flags = 1, int(self.read_only)
+        release = _ffi.callback(f"void (*)(struct {kind} *)", lambda _: self.count(-1))
+        managed.release, self.kept = release, (managed, shape, strides, release, name)
+        self.count(1)
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        return new(int(_ffi.cast("intptr_t", managed)), name, None)
+
+    def count(self, change):
+        Exported.alive += change
+
+    def numpy(self):
+        wide = self.memory.numpy()
+        assert (wide[..., -1] == 7).all(), "something was written beside the view"
+        return wide[..., :-1]
 
 
 class OnDevice(unittest.TestCase):
@@ -69,11 +116,50 @@ class OnDevice(unittest.TestCase):
                 attnum.check(y.numpy(), op=op, q=q, k=k, v=v, dout=v, dtype="f32", **options,
                              gradients={name: x.numpy() for name, x in gradients.items()}).assert_ok()
 
+    def test_dlpack(self):
+        wanted = attnum.attention("softmax", *self.device, out=(y := self.empty(self.host[2]))) and y.numpy()
+        for old in (False, True):
+            with self.subTest(old=old):
+                q, k, v = (Exported(self.context, x, old) for x in self.host)
+                out = Exported(self.context, np.zeros_like(self.host[2]), old)
+                plan = attnum.Plan.of("softmax", q, k, v)
+                self.assertEqual(plan.device, "cuda")
+                self.assertIs(plan(q, k, v, out=out), out)
+                plan.outcome()
+                np.testing.assert_array_equal(out.numpy(), wanted)
+                # shapes need no stream to wait for; a call needs the plan's, here the legacy default stream
+                self.assertEqual([x.streams for x in (q, out)], [[-1, 1], [1]])
+                given = attnum.Plan.of("softmax", q, k, v, stream=2)
+                given(q, k, v, out=out)
+                given.outcome()
+                self.assertEqual(out.streams[-1], 2)
+        q, k, v = (Exported(self.context, x) for x in self.host)
+        for sentence, given in (("^out: read-only", {"out": Exported(self.context, self.host[2], read_only=True)}),
+                                ("device='cuda:1'", {"q": Exported(self.context, self.host[0], ordinal=1)}),
+                                ("^device: 'cuda:x'", {"device": "cuda:x"}),
+                                ("^q: Exported in memory of cuda, expected", {"device": "cpu"})):
+            with self.subTest(sentence=sentence), self.assertRaisesRegex(attnum.Error, sentence):
+                attnum.attention("softmax", **{"q": q, "k": k, "v": v, "out": v} | given)
+        self.assertEqual(Exported.alive, 0, "what DLPack lent was not given back")
+
+    def test_streams_of_others(self):
+        """Who shows memory with its stream (the interface's version 3) is waited for."""
+        from attnum import _library
+        shown = DeviceArray.__cuda_array_interface__.fget(self.device[0])
+        waited, synchronise = [], _library.lib.atn_synchronise
+        library = unittest.mock.Mock(wraps=_library.lib, atn_synchronise=lambda c: waited.append(c) or synchronise(c))
+        for stream, waits in ((None, 0), (1, 0), (2, 1)):
+            x = type("Device", (), {"__cuda_array_interface__": shown | {"stream": stream}})()
+            with self.subTest(stream=stream), unittest.mock.patch.object(_library, "lib", library):
+                waited.clear()
+                _library.interface("q", x, "cuda", 1)
+                self.assertEqual(len(waited), waits)
+
     def test_bad_input(self):
         q, k, v = self.device
         for sentence, given in (("^out: none, but on CUDA", {"out": None}),
-                                ("^k: ndarray, expected", {"k": self.host[1]}),
-                                ("^out: ndarray, expected", {"out": self.host[2].copy()})):
+                                ("^k: ndarray in memory of cpu, expected an array in memory of cuda", {"k": self.host[1]}),
+                                ("^out: ndarray in memory of cpu, expected", {"out": self.host[2].copy()})):
             with self.subTest(sentence=sentence), self.assertRaisesRegex(attnum.ArgumentError, sentence):
                 attnum.attention("softmax", **{"q": q, "k": k, "v": v, "out": self.empty(self.host[2])} | given)
         plan = attnum.Plan.of("linformer", q, k, v, e=np.ones((16, 5), np.float32))
@@ -98,7 +184,7 @@ class Emulated(unittest.TestCase):
             done = subprocess.run([sys.executable, __file__, "OnDevice"], env=environment, capture_output=True,
                                   text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("Ran 2 tests", done.stderr)
+        self.assertIn("Ran 4 tests", done.stderr)
 
 
 if __name__ == "__main__":

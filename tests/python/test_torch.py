@@ -138,6 +138,8 @@ class Memory(unittest.TestCase):
         q = tokens(1, grad=False)
         for sentence, call in (
                 ("^v: none", lambda: attnum.torch.attention("sima", q)),
+                ("^q: none", lambda: attnum.torch.attention("sima", None, q, q)),
+                ("^v: none", lambda: attnum.torch.Attention("sima").outcome(q)),
                 ("^k: ndarray", lambda: attnum.torch.attention("sima", q, q.numpy(), q)),
                 ("^q: dtype int64", lambda: attnum.torch.attention("sima", *(q.long(),) * 3)),
                 ("^v is f32, expected f64", lambda: attnum.torch.attention("sima", q, q, q.float())),
