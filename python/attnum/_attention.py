@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._library import (DTYPES, NAMES, NUMPY, ArgumentError, Context, Error, Status, as_dict, choice,
+from ._library import (DTYPES, NAMES, NUMPY, ArgumentError, Context, Error, Status, UnsupportedError, as_dict, choice,
                        choices, device_of, ffi, fields_of, fill, interface, lib, members, must, set_view, text)
 
 _GENERAL = ("storage", "causal", "padding", "passes")  # fields of a description that no operator names as its own
@@ -98,6 +98,10 @@ def _sizes(name, x, layout, device):
         shape = (shape[0], shape[2], shape[1], shape[3])
     if found["typestr"] not in DTYPES:
         raise ArgumentError(f"{name}: dtype {np.dtype(found['typestr'])}, expected float32 or float64")
+    if found["typestr"] == "<f2" and device == "cpu":
+        raise UnsupportedError(f"{name}: dtype float16: the cpu computes in float32 and float64 only")
+    if shape[3] < 1:
+        raise ArgumentError(f"{name}: width is {shape[3]}, expected at least 1")
     return shape, found["typestr"]
 
 

@@ -7,6 +7,7 @@ import html
 import json
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import weakref
@@ -108,7 +109,8 @@ def _judge(folder, arguments, keep):
     """Runs the program in a folder; `keep` lives as long as the result."""
     done = _program.run([*arguments, "--format", "json"], cwd=folder)
     if done.returncode not in (0, 1, 77) or not done.stdout:
-        raise ArgumentError(done.stderr.strip().removeprefix("attnum: "))
+        said = done.stderr.strip().removeprefix("attnum: ")
+        raise ArgumentError(re.sub(r"^(?:\S*/)?([\w-]+)\.npy:", lambda found: found[1].replace("-", "_") + ":", said))
     result = CheckResult(folder, arguments, json.loads(done.stdout, object_hook=_finite)["check"])
     result._keep = keep
     return result

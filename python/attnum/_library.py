@@ -69,10 +69,13 @@ _ERRORS = {Status.ERR_UNSUPPORTED: UnsupportedError, Status.ERR_MEMORY: OutOfMem
            Status.ERR_LIBRARY: Error}
 
 
-def must(status, context):
-    """The Status of a call; an error is raised."""
+def must(status, context, **names):
+    """The Status of a call; an error is raised. `names` are those of arguments that the library's sentence calls
+    otherwise."""
     if status < 0:
         detail = text(lib.atn_last_error(context)) or text(lib.atn_status_message(status))
+        first = re.match(r"\w*", detail)[0]
+        detail = names.get(first, first) + detail[len(first):]
         raise _ERRORS.get(status, ArgumentError)(detail, Status(status))
     return Status(status)
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._library import (NUMPY, ArgumentError, Context, Status, as_dict, choice, ffi, fill_group, lib, must, view)
+from ._library import (NUMPY, ArgumentError, Context, Status, as_dict, choice, ffi, fill_group, interface, lib, must,
+                       numbers, view)
 
 _own = threading.local()
 
@@ -36,15 +37,17 @@ def kernel(x: Any, y: Any = None, *, scale: float | None = None, distance: str =
 
     Returns b x h x p x q. With distance "direct" |K_ij - exact| <= ((d + 4) s |x_i - y_j|^2 + 3) u K_ij."""
     tx, x = view("x", x)
+    if tx.cols < 1:
+        raise ArgumentError(f"x: width is {tx.cols}, expected at least 1")
     s = lib.atn_kernel_scale(lib.ATN_SCALE_HEAD, 0, 1, tx.cols) if scale is None else scale
     how = choice(ffi.typeof("atn_distance"), distance, "distance")
     if y is None:
         out, (to, _) = _result(out, tx, x, tx.rows, tx.rows)
-        must(lib.atn_gaussian_self(_context(), how, s, tx, to), _context())
+        must(lib.atn_gaussian_self(_context(), how, s, tx, to), _context(), s="scale", k="out")
     else:
         ty, y = view("y", y)
         out, (to, _) = _result(out, tx, x, tx.rows, ty.rows)
-        must(lib.atn_gaussian_cross(_context(), how, s, tx, ty, to), _context())
+        must(lib.atn_gaussian_cross(_context(), how, s, tx, ty, to), _context(), s="scale", k="out")
     return out
 
 
@@ -61,9 +64,11 @@ def sample(tokens: Any, kind: str, *, out: Any = None, **options: Any) -> Any:
     fill_group(sampling[0], ffi.typeof("atn_sampling"), {"kind": kind, **options}, NUMPY[view_of.dtype], keep,
                "sampling")
     count = ffi.new("int64_t *")
+    if view_of.rows < 1 or view_of.cols < 1:
+        raise ArgumentError(f"tokens: {view_of.rows} of width {view_of.cols}, expected at least 1 each")
     must(lib.atn_sampling_count(_context(), sampling, view_of.rows, view_of.cols, count), _context())
     out, (to, _) = _result(out, view_of, tokens, count[0], view_of.cols)
-    must(lib.atn_sample(_context(), sampling, view_of, to), _context())
+    must(lib.atn_sample(_context(), sampling, view_of, to), _context(), landmarks="out")
     return out
 
 
@@ -108,8 +113,8 @@ def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[s
         traces = ffi.new("atn_trace[]", max(1, count))
         for name, metric in (("pinv", "inverse_error"), ("projector", "range_residual")):
             if truth[name] is not None:
-                truth[name] = np.ascontiguousarray(truth[name], np.float64)
-                if truth[name].size != count * m * m:
+                truth[name] = numbers(name, truth[name], np.float64)
+                if truth[name].shape != interface("a", a)[0]["shape"]:
                     raise ArgumentError(f"{name}: shape {truth[name].shape}, expected that of a")
             elif metric in trace:
                 raise ArgumentError(f"{name}: none, but {metric} needs it")
@@ -127,7 +132,7 @@ def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[s
                     setattr(traces[i], name, ffi.cast("double *", array.ctypes.data + 8 * i * m * m))
             traces[i].capacity = capacity
             recorded.append(arrays)
-    status = must(lib.atn_inverse(_context(), desc, ta, to, infos, traces), _context())
+    status = must(lib.atn_inverse(_context(), desc, ta, to, infos, traces), _context(), x="out")
     return Inverse(out, status, [as_dict(infos[i]) for i in range(count)],
                    [{name: array[:traces[i].length] for name, array in arrays.items()}
                     for i, arrays in enumerate(recorded)])
@@ -137,7 +142,7 @@ def inverse_apply(a: Any, w: Any, method: str = "pivoted-cholesky", *, out: Any 
     """Y = X W with X as `inverse` has it; pivoted-cholesky never forms X. w: b x h x m x k."""
     (ta, a), (tw, w) = view("a", a), view("w", w)
     out, (to, _) = _result(out, ta, a, tw.rows, tw.cols)
-    must(lib.atn_inverse_apply(_context(), _inverse_desc(method, constants), ta, tw, to, ffi.NULL), _context())
+    must(lib.atn_inverse_apply(_context(), _inverse_desc(method, constants), ta, tw, to, ffi.NULL), _context(), y="out")
     return out
 
 
@@ -148,5 +153,6 @@ def inverse_backward(a: Any, dx: Any, method: str = "nr-paper", *, gradient: str
     (ta, a), (td, dx) = view("a", a), view("dx", dx)
     out, (to, _) = _result(out, ta, a, ta.rows, ta.cols)
     how = choice(ffi.typeof("atn_gradient"), gradient, "gradient")
-    must(lib.atn_inverse_backward(_context(), _inverse_desc(method, constants), how, ta, td, to, ffi.NULL), _context())
+    must(lib.atn_inverse_backward(_context(), _inverse_desc(method, constants), how, ta, td, to, ffi.NULL), _context(),
+         da="out")
     return out

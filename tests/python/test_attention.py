@@ -187,7 +187,7 @@ class BadInput(unittest.TestCase):
 
     def test_arrays(self):
         self.refused("^q: dtype int32", q=Q.astype("i4"))
-        self.refused("f16: the cpu computes in f32 and f64 only", q=Q.astype("f2"))
+        self.refused("^q: dtype float16: the cpu computes", q=Q.astype("f2"))
         self.refused("^v is f64, expected f32", v=V.astype("f8"))
         self.refused("^q: list", q=Q.tolist())
         self.refused("^q: 1 dim", q=Q[0, 0, 0])

@@ -23,7 +23,7 @@ class Matrices(unittest.TestCase):
         got = attnum.kernel(X[0])
         self.assertEqual(got.shape, (3, 36, 36))
         np.testing.assert_array_equal(got, got.swapaxes(1, 2))
-        with self.assertRaisesRegex(attnum.ArgumentError, "^s is nan"):
+        with self.assertRaisesRegex(attnum.ArgumentError, "^scale is nan"):
             attnum.kernel(X, scale=float("nan"))
         with self.assertRaisesRegex(attnum.ArgumentError, "^distance: 'far'"):
             attnum.kernel(X, distance="far")
@@ -100,7 +100,7 @@ class Matrices(unittest.TestCase):
             out = np.eye(2)
             out.flags.writeable = False
             attnum.inverse(np.eye(2), out=out)
-        with self.assertRaisesRegex(attnum.ArgumentError, "x overlaps a|out overlaps a"):
+        with self.assertRaisesRegex(attnum.ArgumentError, "^out overlaps a"):
             a = np.eye(2)
             attnum.inverse(a, out=a)
 
