@@ -11,6 +11,7 @@ pass without the fault and fail with it. A check is
   cli check, cli machine, cli report   tests/cli/test_check.sh, ...
   cli train      tests/cli/test_train.py
   cli failures NAME...   tests/cli/failures.py --all, of these commands
+  python FILTER  tests of tests/python, MODULE.CLASS.TEST with *; left out where the package cannot be built
 
 The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), whichever this processor
 would choose: the fault is in one copy of lib/cpu alone. If the processor lacks the set they are left
@@ -84,6 +85,16 @@ def tests_of(suite):
     return ["/".join(pair) for pair in pairs]
 
 
+def tests_of_python():
+    """MODULE.CLASS.TEST of the package's tests."""
+    for path in sorted(ROOT.glob("tests/python/test_*.py")):
+        name = ""
+        for kind, found in re.findall(r"^(class| +def) (\w+)", path.read_text(), re.M):
+            name = found if kind == "class" else name
+            if found.startswith("test_"):
+                yield f"{path.stem}.{name}.{found}"
+
+
 def wrong_check(check, golden):
     """What is wrong with a check, or nothing."""
     suite, *rest = check.split()
@@ -92,6 +103,8 @@ def wrong_check(check, golden):
         if unknown or not rest:
             return f"'{check}': no verdict of {', '.join(unknown) or 'no statement'} is kept"
         return ""
+    if suite == "python":
+        return "" if len(rest) == 1 and fnmatch.filter(tests_of_python(), rest[0]) else f"'{check}' names no test"
     if suite == "cli":
         return "" if rest and rest[0] in CLI else f"'{check}' names no test of the command line"
     if len(rest) != 1 or not fnmatch.filter(tests_of(suite), rest[0]):
@@ -172,7 +185,7 @@ def ended(code):
 
 
 class Lacking(Exception):
-    """The processor lacks the instruction set that a check is to run in."""
+    """The processor lacks the instruction set that a check is to run in, or the machine what Python's tests need."""
 
 
 def failing_tests(copy, suite, pattern, isa):
@@ -225,8 +238,25 @@ def failing_commands(copy, name, *rest):
     return f"cli {name}: {failed} fail, {ended(code)}" if code != 0 else ""
 
 
+def failing_python(copy, pattern):
+    """By meson, which knows the Python of the build and the tests' environment."""
+    command = ["meson", "test", "-C", copy / "build", "--no-rebuild", "--verbose", "python",
+               f"--test-args=-k {pattern}"]
+    code, output = run_program(command, copy / "scratch", CHECK_SECONDS)
+    counts = re.search(r"^Ran (\d+) test", output, re.M)
+    reason = re.search(r"^skipped: (.*)", output, re.M)
+    if reason and not counts:
+        raise Lacking(reason[1])
+    if code == 0 and (not counts or int(counts[1]) == 0):
+        fail(f"'python {pattern}' runs no test")
+    failed = re.search(r"^FAILED \((.*)\)", output, re.M)
+    return f"python {pattern}: {failed[1] if failed else ended(code)}" if code != 0 else ""
+
+
 def how_it_fails(copy, check, isa, golden):
     suite, *rest = check.split()
+    if suite == "python":
+        return failing_python(copy, *rest)
     if suite == "cli":
         return failing_commands(copy, *rest)
     if suite == "claims":
@@ -254,7 +284,8 @@ def set_up(copy):
 def targets(checks):
     suites = sorted({check.split()[0] for check in checks})
     programs = {"claims": ["experiments/attnum"],
-                "cli": ["experiments/attnum", "tests/cli/libfailures.so"]}
+                "cli": ["experiments/attnum", "tests/cli/libfailures.so"],
+                "python": ["experiments/attnum", "python-tests"]}
     return [name for s in suites for name in programs.get(s, [program_of(s)[0]])]
 
 
@@ -273,19 +304,21 @@ def check_without_faults(copy, faults, golden):
     if output:
         fail(f"the sources do not build\n{output}")
     for check, isa in checks:
-        if isa in lacking:
+        need = isa or check.split()[0]
+        if need in lacking:
             continue
         try:
             how = how_it_fails(copy, check, isa, golden)
         except Lacking as reason:
-            print(f"faults in {isa} are left out: {reason}")
-            lacking.add(isa)
+            print(f"faults in {need} are left out: {reason}")
+            lacking.add(need)
             continue
         if how:
             fail(f"without any fault: {how}")
-    passed = sum(isa not in lacking for _, isa in checks)
+    passed = sum((isa or check.split()[0]) not in lacking for check, isa in checks)
     print(f"{passed} checks pass without a fault, {time.monotonic() - start:.0f} s", flush=True)
-    return [fault for fault in faults if fault.get("isa", "") not in lacking]
+    return [fault for fault in faults if fault.get("isa") not in lacking
+            and not any(check.split()[0] in lacking for check in fault["checks"])]
 
 
 MISSED = "NOT CAUGHT"

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """attnum.torch: derivatives by differences, memory, compilation, what a capture sees of models."""
 import importlib.util
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 import attnum
@@ -185,6 +189,16 @@ class Modules(unittest.TestCase):
             optimiser.step()
             losses.append(loss.item())
         self.assertLess(losses[-1], 0.9 * losses[0])
+
+    def test_compiled_by_inductor(self):
+        """The default, which needs a compiler for C++."""
+        if not shutil.which("g++") or not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists():
+            self.skipTest("no g++, or no headers of Python's")
+        layer, x = self.layer(), torch.randn(1, 2, N, D)
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ,
+                                                                               TORCHINDUCTOR_CACHE_DIR=folder):
+            compiled = torch.compile(lambda x: layer(x.relu(), x, x).tanh(), fullgraph=True)(x)
+        torch.testing.assert_close(compiled, layer(x.relu(), x, x).tanh())
 
     def test_compiled(self):
         """aot_eager traces forward and backward as the default does, and needs no compiler on this machine."""
