@@ -35,7 +35,8 @@ import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", "python", "tests", "data")
+BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", "python", "docs", "tests",
+         "data")
 KINDS = (
     "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
     "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",

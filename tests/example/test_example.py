@@ -88,7 +88,7 @@ with tempfile.TemporaryDirectory() as folder:
     root = pathlib.Path(folder) / "copy"
     whole = "--build" in sys.argv
     names = ["lib", "reference", "experiments", "tests"]
-    names += ["data", "python", "scripts", "meson.build", "meson_options.txt"] if whole else []
+    names += ["data", "docs", "python", "scripts", "meson.build", "meson_options.txt"] if whole else []
     for name in names:
         (shutil.copytree if (SOURCE / name).is_dir() else shutil.copy)(SOURCE / name, root / name)
     add_example(root)
