@@ -16,6 +16,7 @@
 
 #include "blas.h"
 #include "build_config.h"
+#include "commit.h"
 #include "files.h"
 #include "report.h"
 #include "sha256.h"
@@ -223,6 +224,7 @@ static cJSON *run_node(const experiment *e, const program_options *s, const void
     add_text(run, "experiment", e->name);
     cJSON_AddItemToObject(run, "options", options_node(s));
     add_versions(run);
+    add_text(run, "commit", BUILD_COMMIT);
     cJSON_AddNumberToObject(run, "threads", s->threads);
     add_machine(run, s);
     cJSON_AddItemToObject(run, "seeds", seeds_node(s));

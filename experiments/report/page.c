@@ -25,6 +25,11 @@ static const char style[] =
     ".time{white-space:nowrap}details{margin:.8em 0}summary{cursor:pointer;font-weight:600}\n"
     ".prose p,.prose li{max-width:46rem}h4{margin:1.2em 0 .3em}\n"
     ".overview td,.overview th{text-align:left;white-space:normal;vertical-align:top}\n"
+    /* on a phone a row is a block: the name and the pill, below them the other cells */
+    "@media (max-width:640px){.overview thead{display:none}.overview table{width:100%}"
+    ".overview tr{display:grid;grid-template-columns:1fr auto;border-bottom:1px solid var(--line);"
+    "padding:.4em 0}.overview td,.overview th{border:0;padding:.1em 0}"
+    ".overview td:nth-child(2){order:1;grid-column:1/-1}.overview td:nth-child(4){order:2}}\n"
     ".verdict.whole,.verdict.holds{color:var(--fine)}.verdict.missing,.verdict.skipped,"
     ".verdict.holds-if{color:var(--tip)}"
     ".verdict.check-failed,.verdict.changed,.verdict.fails{color:var(--warning)}"
@@ -74,9 +79,9 @@ static const char *get_text(const cJSON *run, const char *path)
 static const struct {
     const char *path, *title;
 } facts[] = {{"cpu", "Processor"},       {"isa", "Instruction set"}, {"gpu.name", "GPU"},
-             {"version", "attnum"},      {"compiler", "Compiler"},   {"flags", "Flags"},
-             {"blas.config", "BLAS"},    {"lapack", "LAPACK"},       {"gsl", "GSL"},
-             {"certify", "Certificates"}};
+             {"version", "attnum"},      {"commit", "Commit"},       {"compiler", "Compiler"},
+             {"flags", "Flags"},         {"blas.config", "BLAS"},    {"lapack", "LAPACK"},
+             {"gsl", "GSL"},             {"certify", "Certificates"}};
 
 /* All values that the runs have, each once: results may come from several machines. */
 static void write_facts(FILE *file, const result *results, int count)

@@ -32,6 +32,8 @@ attnum report r
 expect_exit 0
 expect_quiet
 expect_stdout 'whole 4, missing 14 → r/index.html'
+grep -q '<dt>Commit</dt><dd>[0-9a-f]\{7,\}\|<dt>Commit</dt><dd>unknown' r/index.html
+check 'the commit of the sources' $?
 cp r/index.html first
 attnum report r
 cmp -s first r/index.html
