@@ -142,7 +142,8 @@ class Capture(TorchFunctionMode):
                 if done.returncode != 0:
                     raise ArgumentError(f"{layer.name}: " + done.stderr.strip().removeprefix("attnum: "))
                 found[layer.name] = json.loads(done.stdout)["inspect"]
-                pages.append((layer, found[layer.name]["inspect_advice"], pathlib.Path(folder, "page.html").read_text()))
+                page = pathlib.Path(folder, "page.html").read_text()
+                pages.append((layer, found[layer.name]["inspect_advice"], page))
         if html is not None:
             pathlib.Path(html).write_text(_page(type(self.model).__name__, pages), encoding="utf-8")
         return found
@@ -160,30 +161,36 @@ def _arguments(options):
                 yield ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-_STYLE = """:root{color-scheme:light dark}body{margin:0 auto;max-width:1120px;padding:16px;font:1rem/1.5 system-ui,sans-serif}
-.wide{overflow-x:auto}table{border-collapse:collapse}th,td{padding:.3em .8em;text-align:left;vertical-align:top;
-border-bottom:1px solid #8886}td.warning{font-weight:600}iframe{width:100%;height:85vh;border:1px solid #8886}
-summary{cursor:pointer;padding:.4em 0;overflow-wrap:anywhere}"""
+_STYLE = """:root{color-scheme:light dark;--bg:#fff;--fg:#1d2433;--soft:#5b6577;--line:#dfe3ea;--warning:#b3261e;
+--tip:#8a5a00;--fine:#1b7040;--note:#0b62a8}
+@media(prefers-color-scheme:dark){:root{--bg:#14171d;--fg:#e6e9ef;--soft:#a2acbd;--line:#333a47;--warning:#ff8a80;
+--tip:#f0b850;--fine:#6fd39b;--note:#5aaef2}}
+*{box-sizing:border-box}body{margin:0 auto;max-width:1120px;padding:20px 16px 48px;background:var(--bg);color:var(--fg);
+font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}h1{font-size:1.6rem;margin:.2em 0}p{margin:.4em 0}
+.soft{color:var(--soft)}details{border-top:1px solid var(--line)}summary{cursor:pointer;padding:.6em 0}
+summary b,summary span{display:block;margin-left:1.2em}summary b{display:inline;margin:0}
+.verdict{display:inline-block;border:1px solid;border-radius:99px;padding:0 .65em;font:600 .85rem/1.5 system-ui,sans-serif}
+.warning{color:var(--warning)}.tip{color:var(--tip)}.fine{color:var(--fine)}.note{color:var(--note)}
+:focus-visible{outline:2px solid var(--note);outline-offset:2px}
+iframe{width:100%;height:85vh;border:1px solid var(--line);border-radius:6px}"""
 
 
 def _page(model, pages):
-    """One page: a row for each layer, then the page of `attnum inspect` for each."""
-    rows, parts = [], []
-    for layer, advice, page in pages:
-        name, (conclusion, *others) = page_text.escape(layer.name), advice
+    """One page: every layer's conclusion, and behind it its page of `attnum inspect`."""
+    parts = []
+    for layer, (conclusion, *others), page in pages:
+        name = page_text.escape(layer.name)
         sizes = " × ".join(map(str, layer.q.shape)) + (f", {layer.class_tokens} skipped" if layer.class_tokens else "")
         warnings = sum(line["severity"] == "warning" for line in others)
-        rows.append(f'<tr><td><a href="#{name}">{name}</a></td><td>{sizes}</td><td class="{conclusion["severity"]}">'
-                    f'{page_text.escape(conclusion["advice"])}</td><td>{warnings}</td></tr>')
-        parts.append(f'<details id="{name}"><summary>{name}</summary><iframe loading="lazy" title="{name}" '
-                     f'srcdoc="{page_text.escape(page)}"></iframe></details>')
+        count = f'<i class="verdict warning">{warnings} warning{"s" * (warnings != 1)}</i>' if warnings else ""
+        parts.append(f'<details id="{name}"><summary><b>{name}</b> {count}<span class="{conclusion["severity"]}">'
+                     f'{page_text.escape(conclusion["advice"])}</span><span class="soft">{sizes}</span></summary>'
+                     f'<iframe loading="lazy" title="{name}" srcdoc="{page_text.escape(page)}"></iframe></details>')
     title = f"{page_text.escape(model)}: are the tokens of its layers safe?"
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>\n<meta name="viewport" '
-            f'content="width=device-width, initial-scale=1"/>\n<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n'
-            f'<body>\n<h1>{title}</h1>\n<p>The queries of every attention layer, as <code>attnum inspect</code> sees '
-            'them. A layer below opens its own page.</p>\n<div class="wide"><table>\n<tr><th>layer</th><th>b × h × n × d'
-            '</th><th>conclusion</th><th>warnings</th></tr>\n' + "\n".join(rows) + "\n</table></div>\n"
-            + "\n".join(parts) + "\n</body>\n</html>\n")
+            f'content="width=device-width, initial-scale=1"/>\n<title>{title}</title>\n<style>{_STYLE}</style>\n'
+            f'</head>\n<body>\n<h1>{title}</h1>\n<p>The queries of every attention layer, b × h × n × d, as <code>attnum '
+            'inspect</code> sees them. A layer opens its own page.</p>\n' + "\n".join(parts) + "\n</body>\n</html>\n")
 
 
 def capture(model: torch.nn.Module) -> Capture:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory that an object shows by the protocol DLPack, on the CPU and on CUDA devices: version 1 and the one before it."""
+"""Memory that an object shows by the protocol DLPack, on the CPU and on CUDA devices."""
 import ctypes
 
 import cffi
@@ -71,6 +71,7 @@ def take(x, stream=None):
                          f"{'' if array.lanes == 1 else f' x {array.lanes}'}, expected float32 or float64")
     size = array.bits // 8
     strides = None if not array.strides else tuple(size * array.strides[i] for i in range(array.dimensions))
+    address = int(_ffi.cast("intptr_t", array.data)) + array.offset
     return {"shape": tuple(array.shape[i] for i in range(array.dimensions)), "strides": strides,
             "typestr": f"{'|' if size == 1 else '<'}{_KINDS[array.kind]}{size}",
-            "data": (int(_ffi.cast("intptr_t", array.data)) + array.offset, bool(flags & (_READ_ONLY | _COPIED)))}, taken
+            "data": (address, bool(flags & (_READ_ONLY | _COPIED)))}, taken

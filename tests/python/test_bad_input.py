@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays that do not fit, for every argument of every function that takes arrays: an ArgumentError whose sentence begins
-with one of the call's arguments (of two that do not fit together either may be the one)."""
+"""Arrays that do not fit, for every argument of every function that takes arrays: an ArgumentError whose sentence
+begins with one of the call's arguments (of two that do not fit together either may be the one)."""
 import re
 import unittest
 
@@ -89,14 +89,15 @@ class Arrays(unittest.TestCase):
             x = IN_PLACE[what](E)
             self.refused(lambda **a: self.linformer.backward(V, Q, K, V, out=a, parameters=("e",)), {"e": E}, "e", what,
                          x)
-        self.judge(lambda **a: attnum.attention("soft", Q, v=V, inverse="cholesky", sampling={"kind": "conv", **GRID, **a}),
+        self.judge(lambda **a: attnum.attention("soft", Q, v=V, inverse="cholesky",
+                                                sampling={"kind": "conv", **GRID, **a}),
                    {"weights": np.ones((D, D, 2, 2), np.float32)}, in_place=False)
 
     def test_masks(self):
         given = {"query_mask": MASK, "key_mask": MASK}
         for argument in given:
-            for what, x in (("dtype", MASK.astype("f4")), ("shape", MASK[:1]), ("strided", np.repeat(MASK, 2, 1)[:, ::2]),
-                            ("list", MASK.tolist()), ("CUDA", Device()), ("1 dimension", MASK[0])):
+            for what, x in (("dtype", MASK.astype("f4")), ("shape", MASK[:1]),
+                            ("strided", np.repeat(MASK, 2, 1)[:, ::2]), ("list", MASK.tolist()), ("CUDA", Device()), ("1 dimension", MASK[0])):
                 self.refused(lambda **a: self.masked(Q, K, V, **a), given, argument, what, x)
 
     def test_kernel(self):
