@@ -160,6 +160,7 @@ class Plan(Context):
         self._plan = pointer[0]
         self.op, self.layout, self.status = op, layout, Status.OK
         self._views = {name: ffi.new("atn_tensor *") for name in ("q", "k", "v", "out", "dout", "dq", "dk", "dv")}
+        self._dense: dict[str, Any] = {}  # sizes and type of the array that a view shows, where that is dense
         self._inputs = ffi.new("atn_attention_inputs *", {"q": self._views["q"]})
         self._lock = threading.Lock()
 
@@ -191,8 +192,17 @@ class Plan(Context):
     # ---- Arrays ----
 
     def _set(self, name, x, writable=False, title=None):
-        """Lets the view of that name show x; returns what must live until the call is over."""
-        return set_view(self._views[name], title or name, x, writable, self.device, self.layout, self.stream)
+        """Lets the view of that name show x; returns what must live until the call is over, and the number of
+        dimensions. Of NumPy's dense arrays like the one before only the address is new."""
+        dense = type(x) is np.ndarray and x.flags.c_contiguous and self.device == "cpu"
+        if dense and self._dense.get(name) == (x.shape, x.dtype) and (x.flags.writeable or not writable):
+            self._views[name].data = ffi.from_buffer(x)
+            return x, x.ndim
+        self._dense.pop(name, None)
+        found = set_view(self._views[name], title or name, x, writable, self.device, self.layout, self.stream)
+        if dense:
+            self._dense[name] = x.shape, x.dtype
+        return found
 
     def _set_mask(self, name, mask, tokens):
         if mask is None:

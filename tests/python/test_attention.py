@@ -134,6 +134,16 @@ class Views(unittest.TestCase):
         out[:, :3, :N, :D] = 7
         self.assertTrue((out == 7).all(), "something was written beside the view")
 
+    def test_arrays_of_a_plan_may_change(self):
+        wide = np.full((2, 3, N, D + 5), np.nan, np.float32)
+        wide[..., :D] = Q
+        plan = attnum.Plan.of("softmax", Q, K, V)
+        for q in (Q, wide[..., :D], Q.copy(), exported(Q, "__array_interface__"), Q, wide[..., :D], Q):
+            self.same(plan(q, K, V))
+        one = attnum.Plan.of("softmax", Q[:1, :1], K[:1, :1], V[:1, :1])
+        for q in (Q[:1, :1], Q[0, :1], Q[0, 0], Q[:1, :1]):
+            np.testing.assert_array_equal(one(q, K[:1, :1], V[:1, :1]).reshape(N, D), self.y[0, 0])
+
     def test_protocols(self):
         for names in (("__dlpack__", "__dlpack_device__"), ("__array_interface__",)):
             q, k, v = (exported(x, *names) for x in (Q, K, V))
