@@ -317,9 +317,3 @@ def set_view(tensor, name, x, writable=False, device="cpu", layout="bhnd", strea
     tensor.batch, tensor.heads, tensor.rows, tensor.cols = batch, heads, rows, cols
     tensor.row_stride, tensor.head_stride, tensor.batch_stride = row_stride, head_stride, batch_stride
     return owner, len(shape)
-
-
-def view(name, x, writable=False):
-    """set_view of a new atn_tensor, and what keeps the memory alive."""
-    tensor = ffi.new("atn_tensor *")
-    return tensor, set_view(tensor, name, x, writable)[0]

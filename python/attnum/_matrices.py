@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts of SOFT by themselves, on the CPU: kernel matrices, landmarks, inverses."""
+"""The parts of SOFT by themselves: kernel matrices, landmarks, inverses."""
 from __future__ import annotations
 
 import threading
@@ -7,68 +7,113 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._library import (NUMPY, ArgumentError, Context, Status, as_dict, choice, ffi, fill_group, interface, lib, must,
-                       numbers, view)
+from ._library import (NUMPY, ArgumentError, Context, Status, as_dict, choice, device_of, ffi, fields_of, fill_group, lib,
+                       must, numbers, set_view)
 
 _own = threading.local()
 
 
-def _context():
-    """A context of the thread's own, with as many threads as OpenMP would use."""
-    if not hasattr(_own, "context") or _own.context.is_from_before_fork():
-        _own.context = Context()
-    return _own.context._context
+class _Call:
+    """A call's context, of the thread's own, on the device and stream of its first array, and the views of its arrays.
+    An error names the arguments as Python does."""
+
+    def __init__(self, first, stream):
+        contexts, key = _own.__dict__.setdefault("contexts", {}), (device_of(first), stream)
+        if key not in contexts or contexts[key].is_from_before_fork():
+            contexts[key] = Context(device=key[0], stream=stream)
+        self.context, self.owners, self.dimensions = contexts[key], [], 0
+
+    def view(self, name, x, writable=False):
+        tensor = ffi.new("atn_tensor *")
+        owner, dimensions = set_view(tensor, name, x, writable, self.context.device, stream=self.context.stream)
+        self.owners.append(owner)
+        self.dimensions = self.dimensions or dimensions
+        return tensor
+
+    def shape(self, like, rows, cols):
+        """With the first array's dimensions and like's heads."""
+        return (like.batch, like.heads, rows, cols)[4 - self.dimensions:]
+
+    def result(self, out, like, rows, cols):
+        """The array that is written to, `out` or a new one, and its view."""
+        if out is None and self.context.device != "cpu":
+            raise ArgumentError("out: none, but on CUDA it must be given")
+        out = np.empty(self.shape(like, rows, cols), NUMPY[like.dtype]) if out is None else out
+        return out, self.view("out", out, writable=True)
+
+    def __call__(self, function, *arguments, **names):
+        return must(function(self.context._context, *arguments), self.context._context, **names)
 
 
-def _result(out, like, owner, rows, cols):
-    """The array that is written to, `out` or a new one with like's heads, and its view."""
-    if out is None:
-        out = np.empty((*owner.__array_interface__["shape"][:-2], rows, cols), NUMPY[like.dtype])
-    return out, view("out", out, writable=True)
-
-
-def kernel(x: Any, y: Any = None, *, scale: float | None = None, distance: str = "direct", out: Any = None) -> Any:
+def kernel(x: Any, y: Any = None, *, scale: float | None = None, distance: str = "direct", out: Any = None,
+           stream: int | None = None) -> Any:
     """Gaussian kernel matrices K_ij = exp(-s |x_i - y_j|^2) of every head (SOFT, IJCV Eq. 4, 5 and 8).
 
     x         b x h x p x d (or h x p x d, p x d), float32 or float64
     y         b x h x q x d; None: y = x, and K is symmetric to the last bit
     scale     s > 0; default 1/(2 sqrt(d)), as in the published code
     distance  listed("distance")
+    stream    of CUDA memory, as for Plan; `out` must then be given
 
     Returns b x h x p x q. With distance "direct" |K_ij - exact| <= ((d + 4) s |x_i - y_j|^2 + 3) u K_ij."""
-    tx, x = view("x", x)
+    call = _Call(x, stream)
+    tx = call.view("x", x)
     if tx.cols < 1:
         raise ArgumentError(f"x: width is {tx.cols}, expected at least 1")
     s = lib.atn_kernel_scale(lib.ATN_SCALE_HEAD, 0, 1, tx.cols) if scale is None else scale
     how = choice(ffi.typeof("atn_distance"), distance, "distance")
     if y is None:
-        out, (to, _) = _result(out, tx, x, tx.rows, tx.rows)
-        must(lib.atn_gaussian_self(_context(), how, s, tx, to), _context(), s="scale", k="out")
+        out, to = call.result(out, tx, tx.rows, tx.rows)
+        call(lib.atn_gaussian_self, how, s, tx, to, s="scale", k="out")
     else:
-        ty, y = view("y", y)
-        out, (to, _) = _result(out, tx, x, tx.rows, ty.rows)
-        must(lib.atn_gaussian_cross(_context(), how, s, tx, ty, to), _context(), s="scale", k="out")
+        ty = call.view("y", y)
+        out, to = call.result(out, tx, tx.rows, ty.rows)
+        call(lib.atn_gaussian_cross, how, s, tx, ty, to, s="scale", k="out")
     return out
 
 
-def sample(tokens: Any, kind: str, *, out: Any = None, **options: Any) -> Any:
+def _uploaded(call, sampling, keep):
+    """The description with its arrays on the device, and their memory."""
+    taken = []
+    for name, field in fields_of(sampling).items():
+        place = getattr(sampling, name)
+        place = place.data if field.type.cname == "atn_tensor" else place if field.type.kind == "pointer" else ffi.NULL
+        if not place:
+            continue
+        array = next(array for array in keep if array.ctypes.data == int(ffi.cast("intptr_t", place)))
+        memory = ffi.new("void **")
+        call(lib.atn_allocate, array.nbytes, memory)
+        taken.append(ffi.gc(memory[0], lambda memory: lib.atn_release(call.context._context, memory)))
+        call(lib.atn_upload, memory[0], ffi.from_buffer(array), array.nbytes)
+        if field.type.kind == "pointer":
+            setattr(sampling, name, ffi.cast(field.type, memory[0]))
+        else:
+            getattr(sampling, name).data = memory[0]
+    return taken
+
+
+def sample(tokens: Any, kind: str, *, out: Any = None, stream: int | None = None, **options: Any) -> Any:
     """Landmarks L (m x d) of the tokens (n x d) of every head (SOFT, IJCV section 3.2).
 
         attnum.sample(tokens, "pool", height=28, width=28, stride=4)    # 49 averages of 4 x 4
         attnum.sample(tokens, "rpcholesky", count=49, uniforms=numpy.random.default_rng(1).random(49))
 
-    tokens: b x h x n x d (or h x n x d, n x d). kind: listed("sampling"); its options and cost: attnum/sampling.h."""
-    view_of, tokens = view("tokens", tokens)
+    tokens: b x h x n x d (or h x n x d, n x d). kind: listed("sampling"); its options and cost: attnum/sampling.h. For
+    tokens in CUDA memory, which `stream` is about, `out` must be given."""
+    call = _Call(tokens, stream)
+    to_sample = call.view("tokens", tokens)
+    if to_sample.rows < 1 or to_sample.cols < 1:
+        raise ArgumentError(f"tokens: {to_sample.rows} of width {to_sample.cols}, expected at least 1 each")
     keep: list[Any] = []
     sampling = ffi.new("atn_sampling *")
-    fill_group(sampling[0], ffi.typeof("atn_sampling"), {"kind": kind, **options}, NUMPY[view_of.dtype], keep,
+    fill_group(sampling[0], ffi.typeof("atn_sampling"), {"kind": kind, **options}, NUMPY[to_sample.dtype], keep,
                "sampling")
     count = ffi.new("int64_t *")
-    if view_of.rows < 1 or view_of.cols < 1:
-        raise ArgumentError(f"tokens: {view_of.rows} of width {view_of.cols}, expected at least 1 each")
-    must(lib.atn_sampling_count(_context(), sampling, view_of.rows, view_of.cols, count), _context())
-    out, (to, _) = _result(out, view_of, tokens, count[0], view_of.cols)
-    must(lib.atn_sample(_context(), sampling, view_of, to), _context(), landmarks="out")
+    uploaded = _uploaded(call, sampling, keep) if call.context.device != "cpu" else keep
+    call(lib.atn_sampling_count, sampling, to_sample.rows, to_sample.cols, count)
+    out, to = call.result(out, to_sample, count[0], to_sample.cols)
+    call(lib.atn_sample, sampling, to_sample, to, landmarks="out")
+    del uploaded
     return out
 
 
@@ -88,7 +133,7 @@ def _inverse_desc(method, constants):
 
 
 def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[str, ...] = (), iterates: bool = False,
-            pinv: Any = None, projector: Any = None, **constants: Any) -> Inverse:
+            pinv: Any = None, projector: Any = None, stream: int | None = None, **constants: Any) -> Inverse:
     """X ~ A^-1 or A+ by a named method, for exactly symmetric matrices A.
 
         x, status, infos, traces = attnum.inverse(a, "nr-paper", iterations=20, trace=("residual",))
@@ -100,12 +145,14 @@ def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[s
     trace       names of listed("metric"), recorded in f64; "inverse_error" needs pinv, A+, and "range_residual" needs
                 projector, Pi, both of A's shape
     iterates    also record every X_k
+    stream      of CUDA memory, as for Plan; `out` must then be given
 
     Outcomes that are no errors: NOT_CONVERGED, STAGNATED, SINGULAR (the header says what X is), NONFINITE (X = 0)."""
-    ta, a = view("a", a)
+    call = _Call(a, stream)
+    ta = call.view("a", a)
     desc = _inverse_desc(method, constants)
     count, m = ta.batch * ta.heads, ta.rows
-    out, (to, _) = _result(out, ta, a, m, m)
+    out, to = call.result(out, ta, m, m)
     infos = ffi.new("atn_inverse_info[]", max(1, count))
     traces, recorded = ffi.NULL, []
     truth = {"pinv": pinv, "projector": projector}  # must live until the call is over
@@ -114,7 +161,7 @@ def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[s
         for name, metric in (("pinv", "inverse_error"), ("projector", "range_residual")):
             if truth[name] is not None:
                 truth[name] = numbers(name, truth[name], np.float64)
-                if truth[name].shape != interface("a", a)[0]["shape"]:
+                if truth[name].shape != call.shape(ta, m, ta.cols):
                     raise ArgumentError(f"{name}: shape {truth[name].shape}, expected that of a")
             elif metric in trace:
                 raise ArgumentError(f"{name}: none, but {metric} needs it")
@@ -132,27 +179,28 @@ def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[s
                     setattr(traces[i], name, ffi.cast("double *", array.ctypes.data + 8 * i * m * m))
             traces[i].capacity = capacity
             recorded.append(arrays)
-    status = must(lib.atn_inverse(_context(), desc, ta, to, infos, traces), _context(), x="out")
+    status = call(lib.atn_inverse, desc, ta, to, infos, traces, x="out")
     return Inverse(out, status, [as_dict(infos[i]) for i in range(count)],
                    [{name: array[:traces[i].length] for name, array in arrays.items()}
                     for i, arrays in enumerate(recorded)])
 
 
 def inverse_apply(a: Any, w: Any, method: str = "pivoted-cholesky", *, out: Any = None, **constants: Any) -> Any:
-    """Y = X W with X as `inverse` has it; pivoted-cholesky never forms X. w: b x h x m x k."""
-    (ta, a), (tw, w) = view("a", a), view("w", w)
-    out, (to, _) = _result(out, ta, a, tw.rows, tw.cols)
-    must(lib.atn_inverse_apply(_context(), _inverse_desc(method, constants), ta, tw, to, ffi.NULL), _context(), y="out")
+    """Y = X W with X as `inverse` has it; pivoted-cholesky never forms X. w: b x h x m x k. CPU only."""
+    call = _Call(a, None)
+    ta, tw = call.view("a", a), call.view("w", w)
+    out, to = call.result(out, ta, tw.rows, tw.cols)
+    call(lib.atn_inverse_apply, _inverse_desc(method, constants), ta, tw, to, ffi.NULL, y="out")
     return out
 
 
 def inverse_backward(a: Any, dx: Any, method: str = "nr-paper", *, gradient: str = "closed", out: Any = None,
-                     **constants: Any) -> Any:
+                     stream: int | None = None, **constants: Any) -> Any:
     """dA from dX, the derivatives of a scalar by A and by X, for changes of A that keep it symmetric. gradient:
     listed("gradient"); "closed" is dA = -X^T dX X^T (SOFT, IJCV Eq. 12)."""
-    (ta, a), (td, dx) = view("a", a), view("dx", dx)
-    out, (to, _) = _result(out, ta, a, ta.rows, ta.cols)
+    call = _Call(a, stream)
+    ta, td = call.view("a", a), call.view("dx", dx)
+    out, to = call.result(out, ta, ta.rows, ta.cols)
     how = choice(ffi.typeof("atn_gradient"), gradient, "gradient")
-    must(lib.atn_inverse_backward(_context(), _inverse_desc(method, constants), how, ta, td, to, ffi.NULL), _context(),
-         da="out")
+    call(lib.atn_inverse_backward, _inverse_desc(method, constants), how, ta, td, to, ffi.NULL, da="out")
     return out

@@ -35,7 +35,7 @@ IN_PLACE = {"list": lambda x: x.tolist(), "int32": lambda x: x.astype("i4"), "fl
             "strided": lambda x: np.repeat(x, 2, -1)[..., ::2], "reversed": lambda x: x[..., ::-1],
             "rows reversed": lambda x: x[..., ::-1, :], "repeated": lambda x: np.broadcast_to(x[..., :1, :], x.shape),
             "misaligned": misaligned, "no columns": lambda x: x[..., :0]}
-# The first array alone decides the sizes, type and device of a plan.
+# What the first array alone decides: sizes, type and device.
 FREE = {"wrong rows", "no rows", "float64", "CUDA"}
 
 
@@ -101,7 +101,8 @@ class Arrays(unittest.TestCase):
                 self.refused(lambda **a: self.masked(Q, K, V, **a), given, argument, what, x)
 
     def test_kernel(self):
-        self.judge(attnum.kernel, {"x": Q, "y": K, "out": np.empty((2, 3, N, N), np.float32)}, outputs=["out"])
+        self.judge(attnum.kernel, {"x": Q, "y": K, "out": np.empty((2, 3, N, N), np.float32)}, outputs=["out"],
+                   free=["x"])
 
     def test_sample(self):
         def sample(**given):
@@ -111,9 +112,11 @@ class Arrays(unittest.TestCase):
         self.judge(sample, {"tokens": Q, "out": np.empty((2, 3, 9, D), np.float32)}, outputs=["out"], free=["tokens"])
 
     def test_inverses(self):
-        self.judge(attnum.inverse, {"a": A, "out": A.copy()}, outputs=["out"])
-        self.judge(attnum.inverse_apply, {"a": A, "w": W, "out": W.copy()}, outputs=["out"])
-        self.judge(attnum.inverse_backward, {"a": A, "dx": A.copy(), "out": A.copy()}, outputs=["out"])
+        self.judge(attnum.inverse, {"a": A, "out": A.copy()}, outputs=["out"], free=["a"])
+        self.judge(attnum.inverse_apply, {"a": A, "w": W, "out": W.copy()}, outputs=["out"], free=["a"])
+        self.judge(attnum.inverse_backward, {"a": A, "dx": A.copy(), "out": A.copy()}, outputs=["out"], free=["a"])
+        for what in ("wrong rows", "no rows"):
+            self.refused(attnum.inverse, {"a": A}, "a", what, NEVER[what](A))
         self.judge(lambda **a: attnum.inverse(A, trace=("inverse_error", "range_residual"), **a),
                    {"pinv": A.astype("f8"), "projector": A.astype("f8")}, in_place=False)
 

@@ -142,6 +142,40 @@ class OnDevice(unittest.TestCase):
                 attnum.attention("softmax", **{"q": q, "k": k, "v": v, "out": v} | given)
         self.assertEqual(Exported.alive, 0, "what DLPack lent was not given back")
 
+    def test_matrices(self):
+        """As on the CPU, up to rounding of the same sums in another order."""
+        q, k, _ = self.host
+        dq, dk = Exported(self.context, q), self.device[1]
+
+        def both(function, shape, *arguments, **options):
+            """The device's result and the CPU's; the arrays are given as (host, device)."""
+            out = self.empty(np.empty(shape, np.float32))
+            found = function(*(device for _, device in arguments), out=out, **options)
+            return out.numpy(), function(*(host for host, _ in arguments), **options), found
+
+        u = 2.0 ** -24
+        found, wanted, _ = both(attnum.kernel, (1, 2, 16, 16), (q, dq), (k, dk))
+        self.assertTrue((abs(found - wanted) <= 200 * u * wanted).all())  # |x - y|^2 s is of order 10 at most
+        weights = np.random.default_rng(5).standard_normal((4, 4, 2, 2), np.float32)
+        grid = {"height": 4, "width": 4, "stride": 2}
+        for kind, m, options in (("pool", 4, grid), ("conv", 4, grid | {"weights": weights}),
+                                 ("indices", 3, {"indices": [3, 1, 15]})):
+            with self.subTest(kind=kind):
+                found, wanted, _ = both(attnum.sample, (1, 2, m, 4), (q, dq), kind=kind, **options)
+                self.assertTrue((abs(found - wanted) <= 16 * u * 4 * abs(weights).max() * abs(q).max()).all())
+        a = attnum.kernel(q[:, :, :4].copy()) + np.eye(4, dtype=np.float32)
+        da = DeviceArray(self.context, a)
+        x, wanted, result = both(attnum.inverse, a.shape, (a, da), method="nr-paper", trace=("residual",))
+        self.assertTrue((abs(x - wanted.x) <= 100 * u).all())  # the condition is 5 at most
+        self.assertEqual([len(t["residual"]) for t in result.traces], [len(t["residual"]) for t in wanted.traces])
+        backward, wanted, _ = both(attnum.inverse_backward, a.shape, (a, da), (a, da), method="cholesky")
+        self.assertTrue((abs(backward - wanted) <= 100 * u * abs(wanted).max()).all())
+        with self.assertRaisesRegex(attnum.UnsupportedError, "CPU|cpu|CUDA|cuda"):
+            attnum.inverse_apply(da, da, out=self.empty(a))
+        with self.assertRaisesRegex(attnum.ArgumentError, "^out: none, but on CUDA"):
+            attnum.kernel(dq)
+        self.assertEqual(Exported.alive, 0)
+
     def test_streams_of_others(self):
         """Who shows memory with its stream (the interface's version 3) is waited for."""
         from attnum import _library
@@ -184,7 +218,7 @@ class Emulated(unittest.TestCase):
             done = subprocess.run([sys.executable, __file__, "OnDevice"], env=environment, capture_output=True,
                                   text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("Ran 4 tests", done.stderr)
+        self.assertIn("Ran 5 tests", done.stderr)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,17 @@ class Matrices(unittest.TestCase):
         with self.assertRaisesRegex(attnum.ArgumentError, "^distance: 'far'"):
             attnum.kernel(X, distance="far")
 
+    def test_dlpack(self):
+        class Exported:
+            def __init__(self, array):
+                self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+        x = X[0, 0, :9]
+        a = attnum.kernel(Exported(x))
+        np.testing.assert_array_equal(a, attnum.kernel(x))
+        np.testing.assert_array_equal(attnum.sample(Exported(x), "first", count=2), x[:2])
+        found = attnum.inverse(Exported(a), "cholesky", trace=("inverse_error",), pinv=np.linalg.inv(a))
+        np.testing.assert_array_equal(found.x, attnum.inverse(a, "cholesky").x)
+
     def test_samplings(self):
         want = X.reshape(2, 3, 3, 2, 3, 2, 8).mean((3, 5)).reshape(2, 3, 9, 8)
         got = attnum.sample(X, "pool", height=6, width=6, stride=2)
