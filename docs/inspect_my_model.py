@@ -1,4 +1,4 @@
-"""Can the tokens of my model be inverted safely? Prints a conclusion per layer, and writes one page: model.html."""
+"""Is SOFT's inverse safe on my model's tokens? Prints a conclusion per layer, and writes one page: model.html."""
 import attnum.torch
 import torch
 
