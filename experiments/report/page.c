@@ -78,10 +78,10 @@ static const char *get_text(const cJSON *run, const char *path)
 
 static const struct {
     const char *path, *title;
-} facts[] = {{"cpu", "Processor"},       {"isa", "Instruction set"}, {"gpu.name", "GPU"},
-             {"version", "attnum"},      {"commit", "Commit"},       {"compiler", "Compiler"},
-             {"flags", "Flags"},         {"blas.config", "BLAS"},    {"lapack", "LAPACK"},
-             {"gsl", "GSL"},             {"certify", "Certificates"}};
+} facts[] = {{"cpu", "Processor"},  {"isa", "Instruction set"}, {"gpu.name", "GPU"},
+             {"version", "attnum"}, {"commit", "Commit"},       {"compiler", "Compiler"},
+             {"flags", "Flags"},    {"blas.config", "BLAS"},    {"lapack", "LAPACK"},
+             {"gsl", "GSL"},        {"certify", "Certificates"}};
 
 /* All values that the runs have, each once: results may come from several machines. */
 static void write_facts(FILE *file, const result *results, int count)

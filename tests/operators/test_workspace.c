@@ -59,6 +59,32 @@ Test(workspace, memory_is_taken_once_and_as_foretold)
             check_memory(op, variant, (atn_dtype)(variant % ATN_CPU_DTYPE_COUNT));
 }
 
+/* For many tokens, twice as many take no more memory, forward and backward, but of lsh, which sorts
+ * them, and of linformer, whose projections have a row for each. */
+Test(workspace, memory_does_not_grow_with_tokens)
+{
+    atn_context *context = fixture_context(2, NULL);
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        attention_choice choice = {.op = (atn_operator)op,
+                                   .dtype = ATN_F32,
+                                   .shape = {2, 2, 64, 5, 3, 0},
+                                   .sampling = ATN_SAMPLING_FIRST};
+        attention_case c = attention_case_make(&choice);
+        double bytes[2] = {0};
+        for (int i = 0; i < 2 && op != ATN_LSH && op != ATN_LINFORMER; i++) {
+            atn_cost cost = {0};
+            c.shape.tokens = c.shape.key_tokens = INT64_C(262144) << i;
+            cr_expect_eq(atn_attention_cost(context, &c.desc, &c.shape, &cost), ATN_OK, "%s: %s",
+                         attention_case_label(&c), atn_last_error(context));
+            bytes[i] = cost.workspace_bytes;
+        }
+        cr_expect_eq(bytes[0], bytes[1], "%s: %g bytes, then %g", attention_case_label(&c),
+                     bytes[0], bytes[1]);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 /* Each allocation of a plan fails in turn: the status says so and nothing is left behind. */
 Test(workspace, plans_without_memory)
 {

@@ -17,9 +17,10 @@
 /* Tokens per kernel block: 128 x 64 elements stay in a second-level cache of any size. */
 enum { BLOCK = 128 };
 
-/* At least this many tokens per chunk, and 32 m, so that all chunks' sums (m x value_dim each)
- * take no more than 1/32 of the values. */
-enum { CHUNK = 1024, CHUNK_PER_LANDMARK = 32 };
+/* Each chunk of tokens has partial sums of its own (m x value_dim). A chunk has at least CHUNK and
+ * 32 m tokens, so that all partial sums take no more than 1/32 of the values, and a head has at
+ * most MOST_CHUNKS chunks, so that their memory stops growing with n. */
+enum { CHUNK = 1024, CHUNK_PER_LANDMARK = 32, MOST_CHUNKS = 32 };
 
 static int64_t head_count(const cpu_soft *soft)
 {
@@ -56,7 +57,9 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     const atn_attention_shape *shape = &soft->shape;
     int64_t m = soft->m, d = shape->dim, heads = head_count(soft);
     soft->block = BLOCK;
-    soft->chunk = round_up(m * CHUNK_PER_LANDMARK > CHUNK ? m * CHUNK_PER_LANDMARK : CHUNK, BLOCK);
+    int64_t least = m * CHUNK_PER_LANDMARK > CHUNK ? m * CHUNK_PER_LANDMARK : CHUNK;
+    int64_t share = (shape->tokens - 1) / MOST_CHUNKS + 1;
+    soft->chunk = round_up(share > least ? share : least, BLOCK);
     soft->chunks = (shape->tokens + soft->chunk - 1) / soft->chunk;
     int64_t dv = shape->value_dim;
     int64_t scratch = R(gaussian_work)(m, d),
