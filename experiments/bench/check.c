@@ -2,7 +2,10 @@
 #include "bench/check.h"
 
 #include <attnum/timing.h>
+#include <filters.h>
+#include <linear_algebra.h>
 #include <math.h>
+#include <newton.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,28 +190,67 @@ static atn_status run_wide(atn_context *cpu, const attention_case *narrow, bench
     return status;
 }
 
-/* On a device, and on the CPU in f64; where the two are the same, the output by the reference,
- * which shares no code with the library. */
+/* The error of a gradient G by the reference's derivative in a direction S of random signs: as
+ * G's errors are independent, |<G, S> - <dY, Y'(S)>| / |G|_F is about their Frobenius norm. */
+static atn_status gradient_error(const attention_case *c, int input, int64_t count,
+                                 const double *got, double *error)
+{
+    double *signs = must_allocate((size_t)count * 2, sizeof *signs), *slope = signs + count;
+    float *numbers = must_allocate((size_t)count, sizeof *numbers);
+    ref_attention_arrays direction = {.q = input == 0 ? signs : NULL,
+                                      .k = input == 1 ? signs : NULL,
+                                      .v = input == 2 ? signs : NULL};
+    ref_attention_problem problem = attention_case_problem(c);
+    workload_numbers((uint64_t)input, count, numbers);
+    for (int64_t i = 0; i < count; i++)
+        signs[i] = numbers[i] < 0 ? -1 : 1;
+    atn_status status = ref_attention_derivative(&problem, &direction, slope);
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < count; i++) {
+        difference += got[i] * signs[i] - c->dout[i] * slope[i];
+        norm += got[i] * got[i];
+    }
+    *error = fabs(difference) / sqrt(norm);
+    free(numbers);
+    free(signs);
+    return status;
+}
+
+/* The error of a result of the CPU in f64 by the reference, which shares no code with the library.
+ */
+static atn_status reference_error(const attention_case *c, bench_work work, int i, int64_t count,
+                                  const double *got, double *error)
+{
+    if (work == BENCH_BACKWARD)
+        return gradient_error(c, i, count, got, error);
+    double *exact = must_allocate((size_t)count, sizeof *exact);
+    ref_attention_problem problem = attention_case_problem(c);
+    atn_status status = ref_attention(&problem, exact);
+    *error = relative_error(count, got, exact);
+    free(exact);
+    return status;
+}
+
+/* On a device, and on the CPU in f64; where the two are the same, by the reference. */
 static atn_status compare(atn_context *context, atn_context *cpu, const bench_case *c,
                           attention_case *narrow, check_result *worst)
 {
     results got = {.counts = {0}}, want = {.counts = {0}}, moved = {.counts = {0}};
-    bool own = is_own_measure(context, c);
     atn_status status = run_wide(cpu, narrow, c->work, &want, &moved);
     if (atn_context_device(context) == ATN_CPU) /* which has one form only */
         narrow->desc.passes = ATN_SOFT_AUTO;
     if (status >= 0)
         status = run_case(context, narrow, c->work, &got);
-    if (status >= 0 && own && c->work == BENCH_FORWARD) {
-        ref_attention_problem problem = attention_case_problem(narrow);
-        own = ref_attention(&problem, want.values[0]) != ATN_OK;
-    }
     for (int i = 0; i < RESULTS && status >= 0; i++)
         if (got.counts[i]) {
-            double error = relative_error(got.counts[i], got.values[i], want.values[i]);
-            double condition = condition_of(got.counts[i], moved.values[i], want.values[i]);
-            check_result r = check_judge(c->dtype, error, condition, attention_case_terms(narrow));
-            check_keep_worse(worst, own ? leave_open(r) : r);
+            int64_t count = got.counts[i], terms = attention_case_terms(narrow);
+            double condition = condition_of(count, moved.values[i], want.values[i]);
+            double error = relative_error(count, got.values[i], want.values[i]), exact;
+            bool own = is_own_measure(context, c);
+            bool known =
+                own && reference_error(narrow, c->work, i, count, got.values[i], &exact) == ATN_OK;
+            check_result r = check_judge(c->dtype, known ? exact : error, condition, terms);
+            check_keep_worse(worst, own && !known ? leave_open(r) : r);
         }
     free_results(&moved);
     free_results(&got);
@@ -298,9 +340,10 @@ static atn_status give_interval(atn_context *cpu, const few_matrices *f, atn_inv
 }
 
 /* Computes X or X W in a type on a device; the result is in f64; a status that is not negative
- * becomes ATN_OK. */
+ * becomes ATN_OK. desc and infos (or null, of each matrix): by what, and what happened. */
 static atn_status invert(atn_context *context, const few_matrices *f, bench_maker maker,
-                         atn_dtype dtype, double *result)
+                         atn_dtype dtype, atn_inverse_desc *desc, atn_inverse_info *infos,
+                         double *result)
 {
     int64_t m = f->c->landmarks;
     int64_t sides = BENCH_RIGHT_SIDES;
@@ -310,16 +353,15 @@ static atn_status invert(atn_context *context, const few_matrices *f, bench_make
                                        f->batch, 1, m, sides);
     atn_tensor to =
         atn_tensor_dense(must_typed(dtype, f->count, NULL), dtype, f->batch, 1, m, f->cols);
-    atn_inverse_desc desc;
-    atn_status status = workload_inverse(f->c, atn_context_isa(context), &desc);
+    atn_status status = workload_inverse(f->c, atn_context_isa(context), desc);
     if (dtype == ATN_F64)
-        give_constants(f->c->dtype, m, &desc);
-    if (status == ATN_OK && dtype == ATN_F64 && estimates_interval(&desc))
-        status = give_interval(context, f, &desc);
+        give_constants(f->c->dtype, m, desc);
+    if (status == ATN_OK && dtype == ATN_F64 && estimates_interval(desc))
+        status = give_interval(context, f, desc);
     if (status == ATN_OK && f->c->work == BENCH_INVERSE)
-        status = staged_inverse(context, &desc, &from, &to, NULL, NULL);
+        status = staged_inverse(context, desc, &from, &to, infos, NULL);
     else if (status == ATN_OK && maker == BENCH_OURS)
-        status = atn_inverse_apply(context, &desc, &from, &side, &to, NULL);
+        status = atn_inverse_apply(context, desc, &from, &side, &to, infos);
     else if (status == ATN_OK)
         solve_plainly(f, &from, &side, &to);
     atn_convert(ATN_F64, result, dtype, to.data, f->count);
@@ -369,6 +411,48 @@ static void move_matrices(few_matrices *f)
                 f->a[(k * m + j) * m + i] = f->a[(k * m + i) * m + j];
 }
 
+/* X as a method defines it, from the start, steps and interval that it reports, by eigenvalues.
+ * ATN_ERR_UNSUPPORTED: a factor of lower rank, whose X depends on the pivots. */
+static atn_status exact_inverse(const atn_inverse_desc *desc, const atn_inverse_info *info,
+                                int64_t m, const double *a, double *x)
+{
+    atn_inverse_desc used = *desc;
+    ref_iteration iteration;
+    used.interval_low = info->interval_low;
+    used.interval_high = info->interval_high;
+    if (ref_iteration_of(&used, m, a, &iteration))
+        return ref_iteration_matrix(m, a, &iteration, info->returned, x);
+    if (info->stop != ATN_STOP_DIRECT)
+        return ref_filter_matrix(m, a, info->alpha, desc->ridge, info->returned, x);
+    if (desc->method == ATN_INVERSE_PIVOTED_CHOLESKY && info->rank < m)
+        return ATN_ERR_UNSUPPORTED;
+    double *shifted = must_allocate((size_t)(m * m), sizeof *shifted);
+    for (int64_t i = 0; i < m * m; i++)
+        shifted[i] = a[i] + (i % (m + 1) == 0 ? info->jitter : 0);
+    double rcond = desc->method == ATN_INVERSE_EIG ? desc->rcond : 0;
+    atn_status status = ref_symmetric_pinv(m, shifted, rcond, x, NULL, NULL, NULL);
+    free(shifted);
+    return status;
+}
+
+/* The error of X or X W, computed in f64 from matrix i, by that. */
+static atn_status inverse_error(const few_matrices *f, int64_t i, const atn_inverse_desc *desc,
+                                const atn_inverse_info *info, const double *got, double *error)
+{
+    int64_t m = f->c->landmarks, cols = f->cols;
+    double *x = must_allocate((size_t)(m * m), sizeof *x);
+    double *want = must_allocate((size_t)(m * cols), sizeof *want);
+    atn_status status = exact_inverse(desc, info, m, f->a + i * m * m, x);
+    if (f->c->work == BENCH_INVERSE)
+        memcpy(want, x, (size_t)(m * m) * sizeof *want);
+    else
+        plain_product(ATN_F64, false, false, m, cols, m, x, f->w + i * m * cols, want);
+    *error = relative_error(m * cols, got, want);
+    free(want);
+    free(x);
+    return status;
+}
+
 static atn_status check_inverse(atn_context *context, atn_context *cpu, const bench_case *c,
                                 check_result *worst)
 {
@@ -376,17 +460,24 @@ static atn_status check_inverse(atn_context *context, atn_context *cpu, const be
     make_matrices(c, &f);
     int64_t one = f.count / f.batch;
     double *want = must_allocate((size_t)f.count * 3, sizeof *want);
-    double *moved = want + f.count, *got = moved + f.count;
-    atn_status status = invert(cpu, &f, BENCH_OURS, ATN_F64, want);
+    double *moved = want + f.count, *got = moved + f.count, exact[FEW_MATRICES];
+    bool own = is_own_measure(context, c), known[FEW_MATRICES] = {false};
+    atn_inverse_desc desc;
+    atn_inverse_info infos[FEW_MATRICES] = {{0}};
+    atn_status status = invert(cpu, &f, BENCH_OURS, ATN_F64, &desc, infos, want);
+    for (int64_t i = 0; i < f.batch && status == ATN_OK && own; i++)
+        known[i] = inverse_error(&f, i, &desc, &infos[i], want + i * one, &exact[i]) == ATN_OK;
     if (status == ATN_OK)
-        status = invert(context, &f, c->maker, c->dtype, got);
+        status = invert(context, &f, c->maker, c->dtype, &desc, NULL, got);
     move_matrices(&f);
     if (status == ATN_OK)
-        status = invert(cpu, &f, BENCH_OURS, ATN_F64, moved);
-    for (int64_t i = 0; i < f.count && status == ATN_OK; i += one) {
-        check_result r = check_judge(c->dtype, relative_error(one, got + i, want + i),
-                                     condition_of(one, moved + i, want + i), c->landmarks);
-        check_keep_worse(worst, is_own_measure(context, c) ? leave_open(r) : r);
+        status = invert(cpu, &f, BENCH_OURS, ATN_F64, &desc, NULL, moved);
+    for (int64_t i = 0; i < f.batch && status == ATN_OK; i++) {
+        double error = relative_error(one, got + i * one, want + i * one);
+        check_result r =
+            check_judge(c->dtype, known[i] ? exact[i] : error,
+                        condition_of(one, moved + i * one, want + i * one), c->landmarks);
+        check_keep_worse(worst, own && !known[i] ? leave_open(r) : r);
     }
     free(want);
     free(f.w);

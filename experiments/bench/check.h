@@ -3,8 +3,9 @@
  * CPU in f64. An operator on one sequence, of all its tokens where that takes the CPU seconds and
  * of fewer otherwise; the first matrices of a batch. The bound on rounding follows from the change
  * of that f64 result when the inputs change by one roundoff of f32. The CPU in f64 itself is
- * compared with the dense reference, on few tokens; its gradients, its inverses and operators with
- * an unpublished inverse are left open. */
+ * compared with references, on few tokens: the dense one, its derivatives, and inverses as
+ * functions of the eigenvalues. Left open are operators with an unpublished inverse, and factors of
+ * a rank below m. */
 #ifndef EXPERIMENTS_BENCH_CHECK_H
 #define EXPERIMENTS_BENCH_CHECK_H
 

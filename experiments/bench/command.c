@@ -28,7 +28,7 @@ static void print_help(void)
     printf(
         "Times operators, inverses and their parts. Cases that are compared run in rounds,\n"
         "A B C A B C ..., after warm-up. Each is first checked against the CPU in f64, to within\n"
-        "the effect of rounding its inputs; that f64 against the dense reference, or left open.\n"
+        "the effect of rounding its inputs; that f64 against references, or left open.\n"
         "bench.csv has a row for each: the median of the rounds, and its share of the best rates\n"
         "of copying, multiply-adds and exp in the same run; bench_ratios.csv has ratios of some,\n"
         "round by round. If other processes were at work the rounds are repeated, twice at most\n"
