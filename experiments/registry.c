@@ -33,6 +33,7 @@ const experiment *const experiments[] = {
     &cost_memory,
     &cost_time,
     &networks_counts,
+    &networks_maps,
     NULL,
 };
 

@@ -53,19 +53,6 @@ set print $grey
 do for [i = 1:pixels] { print lines[i] }
 set print
 
-# ---- Colours ----
-# Maps without negative weights go from their least weight, the bare photograph, to their largest;
-# others from blue over 0, the bare photograph, to red.
-signed(i) = least[i] < 0
-extent(i) = largest[i] > -least[i] ? largest[i] : -least[i]
-span(i) = largest[i] > least[i] ? largest[i] - least[i] : 1
-scaled(i, w) = signed(i) ? w / extent(i) : (w - least[i]) / span(i)
-between(t, a, b, c, d) = t < 1.0 / 3 ? a + 3 * t * (b - a) : t < 2.0 / 3 ? b + (3 * t - 1) * (c - b) : c + (3 * t - 2) * (d - c)
-red(diverging, t) = diverging ? (t > 0 ? 230 : 20) : between(t, 70, 170, 245, 255)
-green(diverging, t) = diverging ? (t > 0 ? 40 : 100) : between(t, 10, 30, 125, 245)
-blue(diverging, t) = diverging ? (t > 0 ? 30 : 255) : between(t, 120, 95, 20, 90)
-alpha(diverging, t) = diverging ? 235 * abs(t) ** 0.7 : 255 * (t < 0.25 ? 3.2 * t : 0.8)
-
 at(patch) = (patch + 0.5) * pixels / side - 0.5 # where a patch is in pixels
 edge(patch) = at(patch - 0.5)
 set xrange [-0.5:pixels - 0.5]

@@ -9,7 +9,6 @@
 #include <attnum/attnum.h>
 #include <data.h>
 #include <linear_algebra.h>
-#include <soft.h>
 
 #include "common/report.h"
 #include "common/staging.h"
@@ -49,6 +48,7 @@ static ref_attention_problem problem_of(const token_attention *a, int64_t dv, co
     ref_attention_problem problem = {.desc = &a->parameters.reference,
                                      .shape = a->parameters.shape,
                                      .q = a->tokens,
+                                     .k = a->keys,
                                      .v = values};
     problem.shape.value_dim = dv;
     return problem;
@@ -94,6 +94,20 @@ int token_attention_open(token_attention *a, atn_operator op, const char *varian
     return op == ATN_LSH ? give_buckets(a) : EXIT_PASS;
 }
 
+int token_attention_describe(token_attention *a, const atn_attention_desc *desc, int64_t count,
+                             int64_t dim, double *tokens, double *keys)
+{
+    *a = (token_attention){.parameters = {.choice = {.op = desc->op,
+                                                     .dtype = ATN_F64,
+                                                     .features = desc->performer.projection.rows},
+                                          .desc = *desc,
+                                          .reference = *desc,
+                                          .shape = {1, 1, count, dim, 1, count}},
+                           .tokens = tokens,
+                           .keys = keys};
+    return desc->op == ATN_LSH ? give_buckets(a) : EXIT_PASS;
+}
+
 void token_attention_free(token_attention *a)
 {
     attention_case_free(&a->parameters);
@@ -125,7 +139,7 @@ static atn_attention_shape shape_of(const token_attention *a, int64_t dv)
 
 static atn_tensor tensor_of(double *data, int64_t rows, int64_t cols)
 {
-    return atn_tensor_dense(data, ATN_F64, 1, 1, rows, cols);
+    return data ? atn_tensor_dense(data, ATN_F64, 1, 1, rows, cols) : (atn_tensor){0};
 }
 
 int token_attention_forward(const token_attention *a, atn_context *context, int64_t dv,
@@ -133,24 +147,28 @@ int token_attention_forward(const token_attention *a, atn_context *context, int6
 {
     atn_attention_shape shape = shape_of(a, dv);
     atn_tensor q = tensor_of(a->tokens, shape.tokens, shape.dim);
+    atn_tensor k = tensor_of(a->keys, shape.tokens, shape.dim);
     atn_tensor v = tensor_of(values, shape.tokens, dv), y = tensor_of(out, shape.tokens, dv);
-    atn_status status = staged_forward(context, &a->parameters.desc, &shape,
-                                       &(atn_attention_inputs){.q = &q, .v = &v}, &y, NULL);
+    atn_attention_inputs inputs = {.q = &q, .k = a->keys ? &k : NULL, .v = &v};
+    atn_status status = staged_forward(context, &a->parameters.desc, &shape, &inputs, &y, NULL);
     return report_status(a, context, status);
 }
 
 int token_attention_row(const token_attention *a, atn_context *context, int64_t query, double *row)
 {
     int64_t n = a->parameters.shape.tokens, d = a->parameters.shape.dim;
-    double *memory = matrix(n, d + 2); /* dQ, V and dY: V does not matter */
-    atn_tensor q = tensor_of(a->tokens, n, d), v = tensor_of(memory + n * d, n, 1);
-    atn_tensor dout = tensor_of(memory + n * (d + 1), n, 1);
-    atn_tensor dq = tensor_of(memory, n, d), dv = tensor_of(row, n, 1);
-    memory[n * (d + 1) + query] = 1;
+    double *memory = matrix(n, 2 * d + 2); /* dQ, dK, V and dY: V does not matter */
+    double *values = memory + 2 * n * d, *weights = values + n;
+    atn_tensor q = tensor_of(a->tokens, n, d), k = tensor_of(a->keys, n, d);
+    atn_tensor v = tensor_of(values, n, 1), dout = tensor_of(weights, n, 1);
+    atn_tensor dq = tensor_of(memory, n, d), dk = tensor_of(memory + n * d, n, d);
+    atn_tensor dv = tensor_of(row, n, 1);
+    weights[query] = 1;
     atn_attention_shape shape = shape_of(a, 1);
-    atn_status status = staged_backward(context, &a->parameters.desc, &shape,
-                                        &(atn_attention_inputs){.q = &q, .v = &v}, &dout,
-                                        &(atn_gradients){.q = &dq, .v = &dv}, NULL);
+    atn_attention_inputs inputs = {.q = &q, .k = a->keys ? &k : NULL, .v = &v};
+    atn_gradients gradients = {.q = &dq, .k = a->keys ? &dk : NULL, .v = &dv};
+    atn_status status =
+        staged_backward(context, &a->parameters.desc, &shape, &inputs, &dout, &gradients, NULL);
     free(memory);
     return report_status(a, context, status);
 }
@@ -168,19 +186,17 @@ static double norm(int64_t count, const double *x)
 /* Of A = K(L, L); 0 for operators without it. */
 static double bottleneck_condition(const token_attention *a)
 {
-    const atn_attention_desc *desc = &a->parameters.reference;
-    const atn_sampling *s = &desc->sampling;
-    if (desc->op != ATN_SOFT && desc->op != ATN_SOFTPP)
+    ref_attention_problem problem = problem_of(a, 1, a->tokens);
+    atn_operator op = a->parameters.choice.op;
+    int64_t m =
+        op == ATN_SOFT || op == ATN_SOFTPP ? ref_attention_bottlenecks(&problem, NULL, NULL) : 0;
+    if (m <= 0)
         return 0;
-    int64_t d = a->parameters.shape.dim, m = (s->height / s->stride) * (s->width / s->stride);
-    double *landmarks = matrix(m, d), *kernel = matrix(m, m), condition = INFINITY;
-    ref_pool(s->height, s->width, d, s->stride, a->tokens, landmarks);
-    ref_gaussian(m, m, d, landmarks, landmarks,
-                 atn_kernel_scale(desc->scale, desc->scale_value, 1, d), kernel);
+    double *kernel = matrix(m, m), condition = INFINITY;
+    ref_attention_bottlenecks(&problem, kernel, NULL);
     if (ref_condition(m, m, kernel, &condition, NULL) < 0)
         condition = INFINITY;
     free(kernel);
-    free(landmarks);
     return condition;
 }
 
@@ -190,7 +206,8 @@ static const bool single_queries[ATN_OPERATOR_COUNT] = {
     [ATN_RFF] = true,      [ATN_EFFICIENT] = true, [ATN_ELU] = true,
 };
 
-/* The reference's Y_query and its derivative in a direction of the tokens. */
+/* The reference's Y_query and its derivative in a direction of the tokens, and of the keys behind
+ * them. */
 static atn_status reference_row(const token_attention *a, int64_t query, const double *values,
                                 double *direction, double *want, double *change)
 {
@@ -198,14 +215,14 @@ static atn_status reference_row(const token_attention *a, int64_t query, const d
     bool single = single_queries[a->parameters.choice.op];
     double *out = matrix(n, dv), *slope = matrix(n, dv);
     ref_attention_problem problem = problem_of(a, dv, values);
-    ref_attention_arrays arrays = {.q = direction};
+    ref_attention_arrays arrays = {.q = direction, .k = a->keys ? direction + n * d : NULL};
     if (single) {
         problem.shape.tokens = 1;
         problem.shape.key_tokens = n;
         problem.q = a->tokens + query * d;
-        problem.k = a->tokens;
+        problem.k = a->keys ? a->keys : a->tokens;
         arrays.q = direction + query * d;
-        arrays.k = direction;
+        arrays.k = a->keys ? direction + n * d : direction;
     }
     atn_status status = ref_attention(&problem, out);
     if (status >= 0)
@@ -238,9 +255,11 @@ static int find_reference(const token_attention *a, int64_t query, const double 
                           uint64_t seed, double want[CHECKED_VALUES], row_check *check)
 {
     int64_t count = a->parameters.shape.tokens * a->parameters.shape.dim;
-    double *direction = matrix(count, 1), change[CHECKED_VALUES];
-    for (int64_t i = 0; i < count; i++)
-        direction[i] = data_next(&seed) & 1 ? a->tokens[i] : -a->tokens[i];
+    double *direction = matrix(2, count), change[CHECKED_VALUES];
+    for (int64_t i = 0; i < count * (a->keys ? 2 : 1); i++) {
+        double x = i < count ? a->tokens[i] : a->keys[i - count];
+        direction[i] = data_next(&seed) & 1 ? x : -x;
+    }
     atn_status status = reference_row(a, query, values, direction, want, change);
     free(direction);
     double relative = 1 + norm(CHECKED_VALUES, change) / norm(CHECKED_VALUES, want);

@@ -7,11 +7,11 @@
 #include <cases.h>
 #include <ruler.h>
 
-/* An operator on tokens that are both queries and keys, one head, f64. */
+/* An operator on one head, f64. */
 typedef struct {
     attention_case parameters; /* without inputs */
     int64_t *buckets;          /* of lsh, or null */
-    double *tokens;            /* the caller's, n x d */
+    double *tokens, *keys;     /* the caller's, n x d; keys null: K = Q */
 } token_attention;
 
 /* Draws the parameters under a seed: 49 landmarks, pooled from the most square grid (soft, softpp),
@@ -21,6 +21,9 @@ typedef struct {
  * program. Returns an exit code; a is to be freed in any case. */
 int token_attention_open(token_attention *a, atn_operator op, const char *variant, int64_t count,
                          int64_t dim, double *tokens, uint64_t seed);
+/* The same with a description, in f64, whose tensors must live as long. */
+int token_attention_describe(token_attention *a, const atn_attention_desc *desc, int64_t count,
+                             int64_t dim, double *tokens, double *keys);
 void token_attention_free(token_attention *a);
 
 /* Computes Y, n x dv, for values n x dv. Returns an exit code: EXIT_CHECK if Y is not finite. */

@@ -417,6 +417,11 @@ int input_open_as(const char *text, const input_reading *how, input **in)
     return status;
 }
 
+const struct trained *input_network(const input *in)
+{
+    return in->network;
+}
+
 void input_free(input *in)
 {
     if (!in)

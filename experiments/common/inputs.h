@@ -51,6 +51,9 @@ int input_open_as(const char *text, const input_reading *how, input **in);
 const char *input_doubt(const input *in);
 /* The heads of a file; 0 for other inputs. */
 int64_t input_heads(const input *in);
+/* The network of `trained`; null for other inputs. */
+struct trained;
+const struct trained *input_network(const input *in);
 void input_free(input *in);
 
 /* The name as given, for the `input` column; a file's name without its folders. */

@@ -62,3 +62,15 @@ left_out = ""
 leave_out(text) = left_out = text eq "" ? left_out : left_out.(left_out eq "" ? "" : "; ").text
 footer = 'set label 999 (left_out eq "" ? "" : "in the CSV, not drawn: ".left_out."\n").run \
   at screen 0.008, character (left_out eq "" ? 0.6 : 1.6) left noenhanced font ",11" textcolor rgb "#444444"'
+
+# Colours of attention maps over a picture; least[i] and largest[i] are map i's. Maps without negative weights go from
+# their least weight, the bare picture, to their largest; others from blue over 0, the bare picture, to red.
+signed(i) = least[i] < 0
+extent(i) = largest[i] > -least[i] ? largest[i] : -least[i]
+span(i) = largest[i] > least[i] ? largest[i] - least[i] : 1
+scaled(i, w) = signed(i) ? w / extent(i) : (w - least[i]) / span(i)
+between(t, a, b, c, d) = t < 1.0 / 3 ? a + 3 * t * (b - a) : t < 2.0 / 3 ? b + (3 * t - 1) * (c - b) : c + (3 * t - 2) * (d - c)
+red(diverging, t) = diverging ? (t > 0 ? 230 : 20) : between(t, 70, 170, 245, 255)
+green(diverging, t) = diverging ? (t > 0 ? 40 : 100) : between(t, 10, 30, 125, 245)
+blue(diverging, t) = diverging ? (t > 0 ? 30 : 255) : between(t, 120, 95, 20, 90)
+alpha(diverging, t) = diverging ? 235 * abs(t) ** 0.7 : 255 * (t < 0.25 ? 3.2 * t : 0.8)

@@ -282,64 +282,124 @@ const char *trained_sha256(const trained *t)
     return t->sha256;
 }
 
-/* Runs the network on one picture; the pass, and then the context, are to be freed in any case. */
-static int run_network(const trained *t, const model *m, double *data, int64_t picture,
-                       atn_context **context, pass **p)
-{
-    int64_t side = m->shape.side;
-    float *narrow = must_allocate((size_t)(side * side), sizeof *narrow);
-    double *pixels = must_allocate((size_t)(side * side), sizeof *pixels);
-    double logits[FASHION_CLASSES];
-    fashion_image(&t->pictures, picture, FASHION_WHOLE, side, narrow);
-    for (int64_t i = 0; i < side * side; i++)
-        pixels[i] = (double)narrow[i];
-    atn_status status =
-        atn_context_create(&(atn_context_options){.device = ATN_CPU, .threads = 1}, context);
-    int code = status == ATN_OK ? pass_create(m, data, *context, 1, p) : EXIT_ENVIRONMENT;
-    if (code == EXIT_PASS) {
-        status = pass_forward(*p, pixels, logits);
-        code = status < 0 ? EXIT_ENVIRONMENT : EXIT_PASS;
-    }
-    if (status < 0)
-        report_error("%s: %s", t->path, atn_status_name(status));
-    free(pixels);
-    free(narrow);
-    return code;
-}
-
 int64_t trained_side(const trained *t)
 {
     return t->shape.side / t->shape.patch;
 }
 
-int trained_tokens(const trained *t, const input_draw *draw, double *tokens)
+unsigned trained_properties(const trained *t)
 {
+    return t->shape.attention->variants[t->shape.variant].properties;
+}
+
+int64_t trained_depth(const trained *t)
+{
+    return t->shape.depth;
+}
+
+int64_t trained_heads(const trained *t)
+{
+    return t->shape.heads;
+}
+
+/* ---- A head ---- */
+
+/* The rows of one head, dense; null: the block has no such part. To be freed. */
+static double *take_part(const pass *p, const model *m, int64_t block, int part, int64_t head)
+{
+    atn_tensor rows = pass_tokens(p, block, part);
+    if (!rows.data)
+        return NULL;
+    double *values = must_allocate((size_t)(m->tokens * TOKEN_DIM), sizeof *values);
+    const double *first = (const double *)rows.data + head * rows.head_stride;
+    for (int64_t i = 0; i < m->tokens * TOKEN_DIM; i++)
+        values[i] = first[i / TOKEN_DIM * rows.row_stride + i % TOKEN_DIM];
+    return values;
+}
+
+/* Runs the network on the picture. */
+static int run_network(const trained *t, int64_t block, const model *m, trained_head *h)
+{
+    double *pixels = must_allocate((size_t)(h->side * h->side), sizeof *pixels);
+    double logits[FASHION_CLASSES];
+    for (int64_t i = 0; i < h->side * h->side; i++)
+        pixels[i] = (double)h->pixels[i];
+    atn_context *context = NULL;
+    pass *p = NULL;
+    atn_status status =
+        atn_context_create(&(atn_context_options){.device = ATN_CPU, .threads = 1}, &context);
+    int code = status == ATN_OK ? pass_create(m, h->parameters, context, 1, &p) : EXIT_ENVIRONMENT;
+    if (code == EXIT_PASS) {
+        status = pass_forward(p, pixels, logits);
+        code = status < 0 ? EXIT_ENVIRONMENT : EXIT_PASS;
+    }
+    if (status < 0)
+        report_error("%s: %s", t->path, atn_status_name(status));
+    double **const parts[PARTS] = {&h->q, &h->k, &h->v};
+    for (int i = 0; i < PARTS && code == EXIT_PASS; i++)
+        *parts[i] = take_part(p, m, block, i, h->head);
+    pass_free(p);
+    atn_context_free(context);
+    free(pixels);
+    return code;
+}
+
+/* The matrix of one head, of a parameter that has one for each. */
+static void take_matrix(atn_tensor *parameter, int64_t head)
+{
+    if (parameter->data && parameter->heads > 1) {
+        parameter->data = (double *)parameter->data + head * parameter->head_stride;
+        parameter->heads = 1;
+    }
+}
+
+int trained_head_open(const trained *t, int64_t block, const input_draw *draw, trained_head *h)
+{
+    *h = (trained_head){0};
     if (draw->height != draw->width) {
         report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected a square", t->path,
                      draw->height, draw->width);
         return EXIT_USAGE;
     }
     random_stream *r = random_create(draw->seed, "trained", 0);
-    int64_t heads = t->shape.heads, head = draw->sample % heads;
-    int64_t picture =
-        (random_below(r, t->pictures.count) + draw->sample / heads) % t->pictures.count;
+    int64_t heads = t->shape.heads;
+    h->head = draw->sample % heads;
+    h->picture = (random_below(r, t->pictures.count) + draw->sample / heads) % t->pictures.count;
     random_free(r);
     model m;
-    double *data;
-    atn_context *context = NULL;
-    pass *p = NULL;
-    int code = make_network(t, draw->height, &m, &data);
-    if (code == EXIT_PASS)
-        code = run_network(t, &m, data, picture, &context, &p);
+    int code = make_network(t, draw->height, &m, &h->parameters);
     if (code == EXIT_PASS) {
-        atn_tensor rows = pass_tokens(p, t->block, t->part);
-        const double *first = (const double *)rows.data + head * rows.head_stride;
-        for (int64_t i = 0; i < m.tokens * TOKEN_DIM; i++)
-            tokens[i] = (double)(float)first[i / TOKEN_DIM * rows.row_stride + i % TOKEN_DIM];
+        h->side = m.shape.side;
+        h->pixels = must_allocate((size_t)(h->side * h->side), sizeof *h->pixels);
+        fashion_image(&t->pictures, h->picture, FASHION_WHOLE, h->side, h->pixels);
+        code = run_network(t, block, &m, h);
     }
-    pass_free(p);
-    atn_context_free(context);
-    free(data);
+    if (code == EXIT_PASS) {
+        h->desc = model_attention(&m, block, ATN_F64, h->parameters);
+        take_matrix(&h->desc.residual, h->head);
+        take_matrix(&h->desc.xnorm.gamma, h->head);
+        take_matrix(&h->desc.xca.temperature, h->head);
+    }
     model_free(&m);
+    return code;
+}
+
+void trained_head_free(trained_head *h)
+{
+    free(h->parameters);
+    free(h->v);
+    free(h->k);
+    free(h->q);
+    free(h->pixels);
+}
+
+int trained_tokens(const trained *t, const input_draw *draw, double *tokens)
+{
+    trained_head h;
+    int code = trained_head_open(t, t->block, draw, &h);
+    const double *const parts[PARTS] = {h.q, h.k, h.v};
+    for (int64_t i = 0; i < draw->height * draw->width * TOKEN_DIM && code == EXIT_PASS; i++)
+        tokens[i] = (double)(float)parts[t->part][i];
+    trained_head_free(&h);
     return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tokens of a trained network: which picture, head, block and part, on which grid. */
 #define REAL_F64
+#include <attention.h>
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -147,6 +148,59 @@ Test(train_trained, samples_are_heads_of_pictures)
     }
     fashion_free(&set);
     release(&w);
+}
+
+/* A head with its own parameters gives what it gives among all heads with theirs. */
+Test(train_trained, a_head_has_its_own_parameters)
+{
+    static const char *const names[][2] = {
+        {"soft/code", METADATA("soft", "code")},
+        {"softpp/paper", METADATA("softpp", "paper")},
+        {"xnorm/paper", METADATA("xnorm", "paper")},
+        {"xca/code", METADATA("xca", "code")},
+        {"linformer/projected", METADATA("linformer", "projected")}};
+    enum { N = GRID * GRID, SIZE = N * TOKEN_DIM };
+    static double all[3][HEADS * SIZE], outs[HEADS * SIZE], out[SIZE];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        network w = make(names[i][0]);
+        const model_block *block = &w.m.blocks[1];
+        for (int k = 0; k < ATN_PARAMETER_COUNT; k++) /* heads are initially equal */
+            for (int64_t j = 0; block->attention[k] >= 0 && j < HEADS; j++)
+                w.data[block->attention[k] + j] += 0.25 * (double)(j + 1);
+        write_weights(&w, names[i][1], NULL);
+        trained *t = open_trained("w.npz");
+        trained_head h[HEADS];
+        for (int64_t j = 0; j < HEADS; j++) {
+            const input_draw draw = {.height = GRID, .width = GRID, .seed = 4, .sample = j};
+            cr_assert_eq(trained_head_open(t, 1, &draw, &h[j]), EXIT_PASS);
+            const double *const parts[] = {h[j].q, h[j].k, h[j].v};
+            for (int part = 0; part < 3; part++)
+                if (parts[part])
+                    memcpy(all[part] + j * SIZE, parts[part], sizeof *all[part] * SIZE);
+            cr_expect(h[j].head == j && h[j].picture == h[0].picture);
+            cr_expect_eq(!h[j].k, !model_has_keys(&w.m.shape));
+        }
+        atn_attention_desc desc = model_attention(&w.m, 1, ATN_F64, w.data);
+        ref_attention_problem whole = {.desc = &desc,
+                                       .shape = {1, HEADS, N, TOKEN_DIM, TOKEN_DIM, N},
+                                       .q = all[0],
+                                       .k = h[0].k ? all[1] : NULL,
+                                       .v = all[2]};
+        cr_assert_eq(ref_attention(&whole, outs), ATN_OK, "%s", names[i][0]);
+        for (int64_t j = 0; j < HEADS; j++) {
+            ref_attention_problem one = {.desc = &h[j].desc,
+                                         .shape = {1, 1, N, TOKEN_DIM, TOKEN_DIM, N},
+                                         .q = h[j].q,
+                                         .k = h[j].k,
+                                         .v = h[j].v};
+            cr_assert_eq(ref_attention(&one, out), ATN_OK, "%s", names[i][0]);
+            cr_expect(memcmp(out, outs + j * SIZE, sizeof out) == 0, "%s, head %d", names[i][0],
+                      (int)j);
+            trained_head_free(&h[j]);
+        }
+        trained_free(t);
+        release(&w);
+    }
 }
 
 /* Patches that count for nothing, and queries that are the block's input: the positions. In the

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a patch of a picture attends to in a trained network: the query's row of the attention
+ * matrix, with the network's own Q, K and parameters, in every block and head. Compare SOFT (IJCV)
+ * Fig. 4 and 7, SimA Fig. 3.
+ *
+ * A point is one head of one block on one picture. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attention/rows.h"
+#include "common/experiment.h"
+#include "common/inputs.h"
+#include "common/landmarks.h"
+#include "common/report.h"
+#include "registry.h"
+#include "train/trained.h"
+
+/* ---- maps.csv ---- */
+
+#define ROW(X)                                                                                     \
+    X(TEXT, network, "", "the trained network, as --input has it", input_name(p->in))              \
+    X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)         \
+    X(INTEGER, block, "", "the block, from 0", p->block)                                           \
+    X(INTEGER, head, "", "the head, from 0", h->head)                                              \
+    X(INTEGER, picture, "", "number in data/trained/pictures-images-idx3-ubyte.gz, from 0",        \
+      h->picture)                                                                                  \
+    X(INTEGER, query_row, "patches", "the query patch, from 0", p->query_row)                      \
+    X(INTEGER, query_col, "patches", "the query patch, from 0", p->query_col)                      \
+    X(INTEGER, row, "patches", "the patch attended to, from 0", i / p->side)                       \
+    X(INTEGER, col, "patches", "the patch attended to, from 0", i % p->side)                       \
+    X(REAL, weight, "", "the weight of this patch, in f64", row[i])                                \
+    X(REAL, distance, "patches",                                                                   \
+      "of the map: sum_j |w_j| r_j / sum_j |w_j|, r_j the distance of patch j from the query",     \
+      distance)                                                                                    \
+    X(REAL, reference_error, "",                                                                   \
+      "of the map: relative error of sum_j w_j v_j, or of forward if that is more, against the "   \
+      "reference's Y_query, for 8 random columns of values",                                       \
+      check->error)                                                                                \
+    X(REAL, condition, "",                                                                         \
+      "of the map: 1 plus the relative change of that Y_query under relative changes of Q and K; " \
+      "soft and softpp: A's condition number if that is more",                                     \
+      check->condition)                                                                            \
+    X(REAL, reference_ratio, "",                                                                   \
+      "of the map: reference_error / (condition n u), u = 2^-53; a check fails from 30; nan "      \
+      "where condition n u > 0.1 and nothing can be said",                                         \
+      check->ratio)                                                                                \
+    X(INTEGER, sample, "", "which picture of the seed, from 0", p->sample)                         \
+    X(INTEGER, seed, "", "of the picture", (int64_t)p->seed)
+static const column map_columns[] = {ROW(LIST_COLUMN)};
+enum { MAP_COLUMNS = sizeof map_columns / sizeof *map_columns, LINES_SHOWN = 200 };
+
+static const column picture_columns[] = {
+    {"picture", COLUMN_INTEGER, "", "number in data/trained/pictures-images-idx3-ubyte.gz, from 0"},
+    {"row", COLUMN_INTEGER, "pixels", "from the top, from 0"},
+    {"col", COLUMN_INTEGER, "pixels", "from the left, from 0"},
+    {"brightness", COLUMN_REAL, "", "0: black, 1: the picture's brightest pixel"},
+};
+
+enum { MAPS, PICTURE, OUTPUTS };
+static const output_spec outputs[OUTPUTS] = {
+    [MAPS] = {"maps", "What one patch of a picture attends to in trained networks.", map_columns,
+              MAP_COLUMNS},
+    [PICTURE] = {"maps_picture", "The pixels of the pictures.", picture_columns,
+                 sizeof picture_columns / sizeof *picture_columns},
+};
+
+/* ---- What there is to do ---- */
+
+typedef struct {
+    const input *in;
+    int64_t block, head, sample; /* of pictures */
+    uint64_t seed;
+    int64_t side, query_row, query_col;
+} map_point;
+
+typedef struct {
+    input_set networks;
+    int64_t points;
+    map_point *all;
+} maps_sweep;
+
+/* The network must have attention matrices, and a patch where the query is. */
+static int check_network(const program_options *s, const input *in)
+{
+    const trained *network = input_network(in);
+    if (!network) {
+        report_error("networks/maps: input %s, expected trained networks such as trained:softmax",
+                     input_name(in));
+        return EXIT_USAGE;
+    }
+    if (!(trained_properties(network) & ATN_IS_LINEAR)) {
+        report_error("networks/maps: %s has no attention matrix, its output is not linear in V",
+                     input_name(in));
+        return EXIT_USAGE;
+    }
+    int64_t side = trained_side(network);
+    if (s->query_row < side && s->query_col < side)
+        return EXIT_PASS;
+    report_error("--query %" PRId64 "x%" PRId64 ": %s has %" PRId64 "x%" PRId64
+                 " patches, expected one from 0x0 to %" PRId64 "x%" PRId64,
+                 s->query_row, s->query_col, input_name(in), side, side, side - 1, side - 1);
+    return EXIT_USAGE;
+}
+
+/* Adds the maps of a network on so many pictures, or counts them only. */
+static void add_points(const program_options *s, const input *in, uint64_t seed, maps_sweep *w)
+{
+    const trained *network = input_network(in);
+    int64_t samples = s->samples ? s->samples : 1;
+    map_point p = {.in = in, .seed = seed, .side = trained_side(network)};
+    p.query_row = s->query_row >= 0 ? s->query_row : p.side / 2;
+    p.query_col = s->query_col >= 0 ? s->query_col : p.side / 2;
+    for (p.sample = 0; p.sample < samples; p.sample++)
+        for (p.head = 0; p.head < trained_heads(network); p.head++)
+            for (p.block = 0; p.block < trained_depth(network); p.block++, w->points++)
+                if (w->all)
+                    w->all[w->points] = p;
+}
+
+static int prepare(const program_options *s, void **state, int64_t *points)
+{
+    static const char *const usual[] = {"trained:softmax", "trained:sima", NULL};
+    maps_sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    int code = input_set_open(s, usual, &w->networks);
+    for (int i = 0; i < w->networks.count && code == EXIT_PASS; i++)
+        code = check_network(s, w->networks.items[i]);
+    for (int fill = 0; fill < 2 && code == EXIT_PASS; fill++) {
+        w->all = fill ? must_allocate((size_t)w->points, sizeof *w->all) : NULL;
+        w->points = 0;
+        for (int j = 0; j < s->seeds.count; j++)
+            for (int i = 0; i < w->networks.count; i++)
+                add_points(s, w->networks.items[i], (uint64_t)s->seeds.items[j], w);
+    }
+    *points = w->points;
+    return code;
+}
+
+static void release(void *state)
+{
+    maps_sweep *w = state;
+    input_set_free(&w->networks);
+    free(w->all);
+    free(w);
+}
+
+static bool input_at(const void *state, int index, const char **name, const char **sha256)
+{
+    return input_set_describe(&((const maps_sweep *)state)->networks, index, name, sha256);
+}
+
+static const map_point *point_of(const void *state, int64_t point)
+{
+    return &((const maps_sweep *)state)->all[point];
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const map_point *p = point_of(state, point);
+    snprintf(buffer, size,
+             "%s block %" PRId64 " head %" PRId64 " sample %" PRId64 " seed %" PRIu64
+             " query %" PRId64 "x%" PRId64,
+             input_name(p->in), p->block, p->head, p->sample, p->seed, p->query_row, p->query_col);
+}
+
+static void replay(const void *state, int64_t point, options_point *options)
+{
+    const map_point *p = point_of(state, point);
+    *options = (options_point){
+        .input = input_name(p->in), .seed = (int64_t)p->seed, .samples = p->sample + 1};
+}
+
+static int open_head(const map_point *p, trained_head *h)
+{
+    const trained *network = input_network(p->in);
+    input_draw draw = {.height = p->side,
+                       .width = p->side,
+                       .seed = p->seed,
+                       .sample = p->sample * trained_heads(network) + p->head};
+    return trained_head_open(network, p->block, &draw, h);
+}
+
+/* ---- A point ---- */
+
+static double mean_distance(const map_point *p, const double *row)
+{
+    double sum = 0, all = 0;
+    for (int64_t i = 0; i < p->side * p->side; i++) {
+        double down = (double)(i / p->side - p->query_row);
+        double right = (double)(i % p->side - p->query_col);
+        sum += fabs(row[i]) * hypot(down, right);
+        all += fabs(row[i]);
+    }
+    return sum / all;
+}
+
+static void add_map(const map_point *p, const trained_head *h, const double *row,
+                    const row_check *check, table *to)
+{
+    double distance = mean_distance(p, row);
+    for (int64_t i = 0; i < p->side * p->side; i++) {
+        ROW(LIST_PUT)
+    }
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const map_point *p = point_of(state, point);
+    int64_t n = p->side * p->side, query = p->query_row * p->side + p->query_col;
+    double *row = must_allocate((size_t)n, sizeof *row);
+    token_attention a = {0};
+    row_check check;
+    trained_head h;
+    int code = open_head(p, &h);
+    if (code == EXIT_PASS)
+        code = token_attention_describe(&a, &h.desc, n, TOKEN_DIM, h.q, h.k);
+    if (code == EXIT_PASS)
+        code = token_attention_row(&a, context, query, row);
+    if (code == EXIT_PASS) {
+        code = token_attention_check(&a, context, query, row, p->seed, &check);
+        if (code == EXIT_PASS || code == EXIT_CHECK)
+            add_map(p, &h, row, &check, raw);
+    }
+    token_attention_free(&a);
+    trained_head_free(&h);
+    free(row);
+    return code;
+}
+
+/* ---- The tables ---- */
+
+static bool has_picture(const table *t, int64_t picture)
+{
+    int64_t rows = table_rows(t);
+    for (int64_t at = 0; at < rows; at++)
+        if (table_get_integer(t, at, 0) == picture)
+            return true;
+    return false;
+}
+
+static void add_picture(const trained_head *h, table *t)
+{
+    int64_t count = h->side * h->side;
+    float least = h->pixels[0], most = h->pixels[0];
+    for (int64_t i = 1; i < count; i++) {
+        least = fminf(least, h->pixels[i]);
+        most = fmaxf(most, h->pixels[i]);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        table_integer(t, h->picture);
+        table_integer(t, i / h->side);
+        table_integer(t, i % h->side);
+        table_real(t, (double)((h->pixels[i] - least) / (most - least)));
+    }
+}
+
+/* A line per map: what its first patch's row says of it. */
+static void print_maps(const table *maps)
+{
+    static const char *const shown[] = {"network",  "block",  "head", "distance", "reference_ratio",
+                                        "picture", "sample", "seed"};
+    table *lines = table_create(map_columns, MAP_COLUMNS);
+    int row_at = table_column(maps, "row"), col_at = table_column(maps, "col");
+    for (int64_t at = 0; at < table_rows(maps); at++)
+        for (int i = 0; i < MAP_COLUMNS && table_get_integer(maps, at, row_at) == 0 &&
+                        table_get_integer(maps, at, col_at) == 0;
+             i++)
+            table_copy(lines, maps, at, i);
+    report_text("mean distance of the weights from the query in patches, and the map's error against "
+                "the reference\nover the rounding to be expected\n");
+    table_print_columns(lines, shown, sizeof shown / sizeof *shown, LINES_SHOWN, report_stream());
+    table_free(lines);
+}
+
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
+{
+    const maps_sweep *w = state;
+    int code = EXIT_PASS;
+    for (int64_t i = 0; i < w->points && code == EXIT_PASS; i++)
+        if (w->all[i].block == 0 && w->all[i].head == 0) {
+            trained_head h;
+            code = open_head(&w->all[i], &h);
+            if (code == EXIT_PASS && !has_picture(tables[PICTURE], h.picture))
+                add_picture(&h, tables[PICTURE]);
+            trained_head_free(&h);
+        }
+    print_maps(raw);
+    return code;
+}
+
+const experiment networks_maps = {
+    .name = "networks/maps",
+    .summary = "what a patch of a picture attends to in trained networks",
+    .source = "SOFT (IJCV) Fig. 4, 7; SimA Fig. 3",
+    .example = "attnum run networks/maps --input trained:softmax --samples 3 --query 4x9",
+    .options = OPTIONS(OPTION_INPUT, OPTION_DEVICE, OPTION_SAMPLES, OPTION_QUERY),
+    .defaults = "every block and head of trained:softmax and trained:sima on one picture; "
+                "--samples N takes N\npictures. The picture shows the last picture and seed.",
+    .outputs = outputs,
+    .output_count = OUTPUTS,
+    .plot = "networks/maps.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .replay = replay,
+    .input = input_at,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};
