@@ -259,8 +259,8 @@ static void add_picture(const trained_head *h, table *t)
 /* A line per map: what its first patch's row says of it. */
 static void print_maps(const table *maps)
 {
-    static const char *const shown[] = {"network",  "block",  "head", "distance", "reference_ratio",
-                                        "picture", "sample", "seed"};
+    static const char *const shown[] = {"network",         "block",   "head",   "distance",
+                                        "reference_ratio", "picture", "sample", "seed"};
     table *lines = table_create(map_columns, MAP_COLUMNS);
     int row_at = table_column(maps, "row"), col_at = table_column(maps, "col");
     for (int64_t at = 0; at < table_rows(maps); at++)
@@ -268,8 +268,9 @@ static void print_maps(const table *maps)
                         table_get_integer(maps, at, col_at) == 0;
              i++)
             table_copy(lines, maps, at, i);
-    report_text("mean distance of the weights from the query in patches, and the map's error against "
-                "the reference\nover the rounding to be expected\n");
+    report_text(
+        "mean distance of the weights from the query in patches, and the map's error against "
+        "the reference\nover the rounding to be expected\n");
     table_print_columns(lines, shown, sizeof shown / sizeof *shown, LINES_SHOWN, report_stream());
     table_free(lines);
 }

@@ -136,7 +136,8 @@ Test(networks_maps, rows_of_softmax_and_sima)
     table_free(maps);
 }
 
-/* The last map of the second network's second picture, by the command that a failed check prints. */
+/* The last map of the second network's second picture, by the command that a failed check prints.
+ */
 Test(networks_maps, points_are_replayed)
 {
     enum { POINT = 31 };

@@ -106,7 +106,7 @@ static void run_network(network *w, const fashion_set *set, int64_t picture, int
     cr_assert_geq(pass_forward(p, pixels, logits), 0);
     for (int part = 0; part < 3; part++) {
         atn_tensor t = pass_tokens(p, block, part);
-        for (int i = 0; i < GRID * GRID * WIDTH; i++)
+        for (int i = 0; t.data && i < GRID * GRID * WIDTH; i++)
             parts[part][i] =
                 ((double *)t.data)[i / WIDTH * t.row_stride +
                                    i % WIDTH / TOKEN_DIM * t.head_stride + i % TOKEN_DIM];
@@ -150,7 +150,8 @@ Test(train_trained, samples_are_heads_of_pictures)
     release(&w);
 }
 
-/* A head with its own parameters gives what it gives among all heads with theirs. */
+/* A head of a block, whichever was named, has the network's own rows, and with its own parameters
+ * gives what it gives among all heads with theirs. */
 Test(train_trained, a_head_has_its_own_parameters)
 {
     static const char *const names[][2] = {
@@ -160,7 +161,9 @@ Test(train_trained, a_head_has_its_own_parameters)
         {"xca/code", METADATA("xca", "code")},
         {"linformer/projected", METADATA("linformer", "projected")}};
     enum { N = GRID * GRID, SIZE = N * TOKEN_DIM };
-    static double all[3][HEADS * SIZE], outs[HEADS * SIZE], out[SIZE];
+    static double all[3][HEADS * SIZE], outs[HEADS * SIZE], out[SIZE], want[3][N * WIDTH];
+    fashion_set set;
+    read_pictures(&set);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         network w = make(names[i][0]);
         const model_block *block = &w.m.blocks[1];
@@ -168,15 +171,19 @@ Test(train_trained, a_head_has_its_own_parameters)
             for (int64_t j = 0; block->attention[k] >= 0 && j < HEADS; j++)
                 w.data[block->attention[k] + j] += 0.25 * (double)(j + 1);
         write_weights(&w, names[i][1], NULL);
-        trained *t = open_trained("w.npz");
+        trained *t = open_trained("w.npz/block0");
         trained_head h[HEADS];
         for (int64_t j = 0; j < HEADS; j++) {
             const input_draw draw = {.height = GRID, .width = GRID, .seed = 4, .sample = j};
             cr_assert_eq(trained_head_open(t, 1, &draw, &h[j]), EXIT_PASS);
             const double *const parts[] = {h[j].q, h[j].k, h[j].v};
+            run_network(&w, &set, h[j].picture, 1, want);
             for (int part = 0; part < 3; part++)
-                if (parts[part])
-                    memcpy(all[part] + j * SIZE, parts[part], sizeof *all[part] * SIZE);
+                for (int64_t c = 0; parts[part] && c < SIZE; c++) {
+                    int64_t column = j * TOKEN_DIM + c % TOKEN_DIM;
+                    all[part][j * SIZE + c] = parts[part][c];
+                    cr_assert_eq(parts[part][c], want[part][c / TOKEN_DIM * WIDTH + column]);
+                }
             cr_expect(h[j].head == j && h[j].picture == h[0].picture);
             cr_expect_eq(!h[j].k, !model_has_keys(&w.m.shape));
         }
@@ -201,6 +208,7 @@ Test(train_trained, a_head_has_its_own_parameters)
         trained_free(t);
         release(&w);
     }
+    fashion_free(&set);
 }
 
 /* Patches that count for nothing, and queries that are the block's input: the positions. In the
