@@ -40,7 +40,7 @@ static const evidence rows[] = {
      "--input photos,smooth,clusters --m 16,49,100,144 --samples 2 "
      "--sampling published,published-centred"},
     {"precision", "convergence/precision", "--quick"},
-    {"sampling", "spectral/sampling", "--quick"},
+    {"sampling", "spectral/sampling", "--quick --input photos,smooth,smooth:8,clusters,iid:0.3"},
     {"sampling-photos", "spectral/sampling", "--input photos --stage 2 --m 49 --samples 2"},
     {"scale-head", "spectral/eigenvalues", "--input photos,smooth,iid --m 49 --samples 5"},
     /* 1/(2 sqrt(64)) and 1/(2 sqrt(512)) */

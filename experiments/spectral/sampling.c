@@ -129,8 +129,9 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
-    static const char *const usual_inputs[] = {"photos",   "smooth",  "smooth:8",
-                                               "clusters", "iid:0.3", NULL};
+    static const char *const usual_inputs[] = {
+        "photos",   "trained:softmax", "trained:sima", "smooth",
+        "smooth:8", "clusters",        "iid:0.3",      NULL};
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
     if (code == EXIT_PASS)
