@@ -91,8 +91,8 @@ Test(spectral_sampling, sampling_keeps_what_is_proved)
     cr_assert(run_experiment(&spectral_sampling, "--quick --out out") == EXIT_PASS);
     table *t = read_output(&spectral_sampling, "out", 0);
     table *summary = read_output(&spectral_sampling, "out", 1);
-    cr_expect_eq(table_rows(t), 5 * 2 * 21);
-    cr_expect_eq(table_rows(summary), 5 * 2 * 9);
+    cr_expect_eq(table_rows(t), 7 * 2 * 21);
+    cr_expect_eq(table_rows(summary), 7 * 2 * 9);
     for (int64_t row = 0; row < table_rows(t); row++) {
         double trace = cell_real(t, row, "trace_error"), norm = cell_real(t, row, "spectral_error");
         bool subset = !cell_missing(t, row, "exact_error");
