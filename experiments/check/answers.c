@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What should come out of a problem: from the dense reference, or from the library. */
+/* The answer to a problem: from the dense reference, or from the library. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +11,19 @@
 #include "common/report.h"
 #include "common/staging.h"
 
-/* Multiplications in long double that one waits for, some six seconds', and that are done in one:
- * what is larger takes about as long by the library in f64. */
+/* Multiplications in long double: the most that an exact answer may take by default, some six
+ * seconds' worth, and how many take one second. Larger problems are answered by the library in
+ * f64. */
 static const double most_reference_work = 1e9, reference_speed = 1.5e8;
 
-/* What the reference forms of a head: pairs of tokens, or of tokens and landmarks. */
+/* The number of pairs whose kernel or logit the reference forms for a head: tokens and keys, or
+ * tokens and landmarks. */
 static double pairs_of(const subject *s)
 {
     const atn_attention_shape *shape = &s->c.shape;
     atn_sampling_kind kind = s->c.reference.sampling.kind;
     bool soft = s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
-    bool chosen = kind >= ATN_SAMPLING_KMEANS; /* looks at all pairs of tokens */
+    bool chosen = kind >= ATN_SAMPLING_KMEANS; /* these samplings compare all pairs of tokens */
     double n = (double)shape->tokens, m = (double)subject_landmarks(s);
     return soft && !chosen ? m * (n + m) : n * (double)shape->key_tokens;
 }
@@ -95,7 +97,7 @@ atn_status answer_exact(const subject *s, result_kind kind, double *to)
 
 /* ---- The library ---- */
 
-/* A tensor of a type, its values rounded to the storage; to be freed. */
+/* A tensor of a type, with its values rounded to the storage; to be freed. */
 static atn_tensor typed(int64_t batch, int64_t heads, int64_t rows, int64_t cols,
                         const double *values, atn_dtype dtype, atn_storage storage)
 {
@@ -108,7 +110,8 @@ static atn_tensor typed(int64_t batch, int64_t heads, int64_t rows, int64_t cols
     return atn_tensor_dense(memory, dtype, batch, heads, rows, cols);
 }
 
-/* The description's tensors in a type. frees: what to free afterwards. */
+/* Converts the description's tensors to a type. Returns how many; frees: their memory, to be freed
+ * afterwards. */
 static int convert_tensors(atn_attention_desc *desc, atn_dtype dtype, atn_storage storage,
                            void *frees[MOST_FILES])
 {
@@ -123,7 +126,8 @@ static int convert_tensors(atn_attention_desc *desc, atn_dtype dtype, atn_storag
     return count;
 }
 
-/* The gradients of `out` that have memory; the others that a call wants are thrown away. */
+/* Computes the gradients of `out` that have memory. The others among Q's, K's and V's, which the
+ * call needs, are discarded. */
 static atn_status call_backward(atn_context *context, const subject *s,
                                 const atn_attention_desc *desc, const atn_attention_inputs *inputs,
                                 atn_tensor out[RESULT_COUNT])
@@ -202,7 +206,7 @@ atn_status answer_library_all(atn_context *context, const subject *s, atn_dtype 
     }
     while (converted > 0)
         free(frees[--converted]);
-    if (status == ATN_ERR_MEMORY) /* a condition number would become infinite */
+    if (status == ATN_ERR_MEMORY) /* which would otherwise look like an infinite condition number */
         end_program("out of memory: the library");
     return status;
 }
@@ -225,7 +229,8 @@ bool is_worth_threads(atn_context *context, const attention_case *c)
 
 /* ---- Conditions ---- */
 
-/* x (1 + or - step), signs at random, rounded to a storage. To be freed; null for null. */
+/* Each x times 1 + step or 1 - step, at random, rounded to a storage. To be freed; null for
+ * null. */
 static double *changed(uint64_t *state, double step, atn_storage storage, int64_t count,
                        const double *x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the command line and the files it names to a problem that fits together. */
+/* Makes a consistent problem from the command line and the files it names. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ int64_t subject_landmarks(const subject *to)
 
 /* ---- Files ---- */
 
-/* The file's array among the subject's; null: it could not be read. */
+/* The file as an array that the subject owns; null: it could not be read. */
 static npy_array *read_file(subject *s, const char *path, bool any)
 {
     npy_array *a = &s->files[s->file_count];
@@ -112,14 +112,14 @@ static npy_array *read_file(subject *s, const char *path, bool any)
     return a;
 }
 
-/* The same of an array of tokens, values or outputs, whose dimensions --layout orders. */
+/* The same for tokens, values and outputs, whose order of dimensions --layout gives. */
 static npy_array *read_tokens(const program_options *given, subject *s, const char *path, bool any)
 {
     npy_array *a = read_file(s, path, any);
     return a && layout_read(&given->layout, path, a) == EXIT_PASS ? a : NULL;
 }
 
-/* Whether an array is what was expected; -1: of any size. */
+/* Whether an array has the expected shape; -1: any size. Otherwise reports an error. */
 static bool has_shape(const npy_array *a, const char *path, const char *what, int64_t batch,
                       int64_t heads, int64_t rows, int64_t cols)
 {
@@ -209,9 +209,8 @@ static int report_missing(const program_options *s)
     return missing ? EXIT_USAGE : EXIT_PASS;
 }
 
-/* Fewer heads of keys and values than of tokens are each for as many heads of tokens in turn, as
- * grouped attention has them: head i takes number i / (heads / fewer). The array is then of all
- * heads. */
+/* Grouped attention: keys or values of fewer heads are shared, head i of the tokens using head i /
+ * (heads / fewer). Repeats them so that the array has all heads. */
 static void repeat_heads(npy_array *a, int64_t heads)
 {
     int64_t size = a->rows * a->cols, times = heads / a->heads;
@@ -228,7 +227,8 @@ static bool is_grouped(const npy_array *a, const npy_array *q)
     return a->heads < q->heads && q->heads % a->heads == 0;
 }
 
-/* Keys (or null: K = Q) and values, of as many heads as the tokens or grouped. */
+/* Whether keys (null: K = Q) and values have as many heads as the tokens, or fewer that are shared.
+ * Repeats shared ones. */
 static bool fit_heads(const program_options *s, const npy_array *q, npy_array *k, npy_array *v,
                       subject *to)
 {
@@ -282,7 +282,7 @@ static int read_inputs(const program_options *s, subject *to)
     return EXIT_PASS;
 }
 
-/* batch x count numbers that are 0 or 1, as bytes. */
+/* Reads batch x count numbers that are 0 or 1 as bytes. */
 static int read_mask(subject *to, const char *path, int64_t count, unsigned char **mask)
 {
     if (!path)
@@ -311,7 +311,7 @@ int subject_read_masks(const program_options *s, subject *to)
                              : code;
 }
 
-/* --grid, or the square that holds the tokens, wherever an operator has one. */
+/* Sets --grid, or by default a square grid if n is a square, in every option that has a grid. */
 static int set_grid(const program_options *s, subject *to)
 {
     int64_t n = to->c.shape.tokens, side = (int64_t)llround(sqrt((double)n));
@@ -331,7 +331,7 @@ static int set_grid(const program_options *s, subject *to)
 
 /* ---- Landmarks ---- */
 
-/* rows x cols of every head, with `more` rows of `tail` (null: 0) behind. */
+/* Appends `more` rows of `tail` (null: zeros) to the rows x cols of every head. */
 static double *append_rows(subject *to, const double *x, int64_t rows, int64_t cols,
                            const double *tail, int64_t more)
 {
@@ -378,8 +378,8 @@ static int append_landmarks(const program_options *s, subject *to)
     return EXIT_PASS;
 }
 
-/* Average pooling without a stride takes SOFT's 7 x 7 landmarks (SOFT IJCV, Tab. 1: strides 8, 4, 2
- * and 1 for 56 to 7 tokens a side), where the grid has them. */
+/* The default stride of average pooling gives SOFT's 7 x 7 landmarks (SOFT IJCV, Tab. 1: strides 8,
+ * 4, 2 and 1 for 56 to 7 tokens a side), where the grid's side is a multiple of 7. */
 static int choose_stride(subject *to)
 {
     enum { SIDE = 7 };
@@ -416,7 +416,8 @@ int subject_read_result(const program_options *s, const char *path, const char *
         return EXIT_ENVIRONMENT;
     npy_array have = *a;
     int64_t batch = c->shape.batch, heads = c->shape.heads;
-    if (kind >= RESULT_PARAMETERS) { /* as the parameter itself may be given */
+    if (kind >= RESULT_PARAMETERS) { /* a parameter's gradient may have the shapes that the
+                                        parameter may have */
         atn_tensor t = parameter_tensor(a);
         have.batch = batch = 1;
         have.heads = t.heads, have.rows = t.rows, have.cols = t.cols;
@@ -439,7 +440,8 @@ static int read_result(const program_options *s, subject *to, result_kind kind, 
     return code;
 }
 
-/* The one of --gradient NAME=FILE; RESULT_COUNT: there is none, and that was said. */
+/* The result that --gradient NAME=FILE names. RESULT_COUNT: there is none, which has been
+ * reported. */
 static result_kind find_gradient(const attention_case *c, const char *text)
 {
     const char *names[RESULT_COUNT] = {0};
@@ -481,7 +483,6 @@ static int read_results(const program_options *s, subject *to)
     return code == EXIT_PASS ? choose_precision(s, &to->files[first], to) : code;
 }
 
-/* The library knows what fits together. */
 int subject_check_problem(atn_context *context, const char *what, const atn_attention_desc *desc,
                           const atn_attention_shape *shape)
 {

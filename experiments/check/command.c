@@ -35,7 +35,7 @@ static void print_help(void)
         "         attnum check --emit-case cases --operator sima --n 72,1000 --layout bnhd\n");
 }
 
-/* Parameters of the operators that were named. */
+/* The parameters of the operators that were named. */
 static void print_more(const program_options *s)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT && s->operators.count; op++) {
@@ -63,7 +63,8 @@ static void judge_one(atn_context *context, const subject *s, result_kind kind, 
         free(findings[--count].text);
 }
 
-/* What an exact answer takes that was asked for; false: more memory than there is. */
+/* Reports the cost of an exact answer that the user asked for. False: there is not enough
+ * memory. */
 static bool can_wait(const subject *s, const result_group *g)
 {
     const double patience = 5;
@@ -71,7 +72,7 @@ static bool can_wait(const subject *s, const result_group *g)
     for (int i = 0; i < g->count; i++) {
         seconds += reference_seconds(s, g->kinds[i]);
         if (g->kinds[i] != RESULT_OUTPUT)
-            need = 2 * reference_bytes(s); /* numbers with a derivative */
+            need = 2 * reference_bytes(s); /* dual numbers: a value and a derivative */
     }
     if (s->reference != REFERENCE_EXACT || !g->count)
         return true;
@@ -85,7 +86,7 @@ static bool can_wait(const subject *s, const result_group *g)
     return need <= have;
 }
 
-/* Results that the same calls make, one after the other. */
+/* Judges the results that the same calls compute, one after the other. */
 static int judge_group(atn_context *context, const subject *s, int first, int end,
                        check_tables *tables, check_page *page, ref_verdict *worst)
 {

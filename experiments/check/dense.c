@@ -7,7 +7,7 @@
 #include "check/check.h"
 #include "common/report.h"
 
-/* x_ij / (d_i d_j)^power, d the sums of a's m rows. */
+/* x_ij / (d_i d_j)^power, where d holds the row sums of a. a is m x cols, x is m x m. */
 static void divide_rows(int64_t m, int64_t cols, const double *a, double power, double *x)
 {
     double *factors = must_allocate((size_t)m, sizeof *factors);
@@ -68,7 +68,7 @@ static atn_tensor take(const attention_case *c, int64_t rows, int64_t cols)
     return atn_tensor_dense(values, ATN_F64, s->batch, s->heads, rows, cols);
 }
 
-/* x (1 + or - change), at random. */
+/* x (1 + or - change), signs at random. */
 static void change_each(int64_t count, double change, uint64_t *state, double *x)
 {
     for (int64_t i = 0; i < count; i++)
@@ -80,10 +80,10 @@ static double square(double x)
     return x * x;
 }
 
-/* X changed at random by what rounding does where X A X is formed, or A is inverted. It is no more
- * than `change` times |X| |A| |X| (N. J. Higham, Accuracy and Stability of Numerical Algorithms,
- * sec. 14.1), all roundings being of one sign; as independent ones they add up as their squares do:
- * by `change` times the root of X^2 A^2 X^2, squares of each number. */
+/* Changes X at random as rounding does where X A X is formed or A is inverted. The change is at
+ * most `change` times |X| |A| |X|, when all roundings have one sign (N. J. Higham, Accuracy and
+ * Stability of Numerical Algorithms, sec. 14.1). Independent roundings add up in squares, to
+ * `change` times the square root of the product of X, A and X with every number squared. */
 static void change_inverse(int64_t m, double change, uint64_t *state, const double *a, double *x)
 {
     double *xa = must_allocate((size_t)(2 * m * m), sizeof *xa), *xax = xa + m * m;
@@ -127,7 +127,7 @@ static double kernel_of(distance_form distance, double scale, int64_t d, const d
     return exp(-scale * (distance == DISTANCE_ROOT ? sqrt(fmax(square, 0)) : square));
 }
 
-/* A, its rows the x of the kernel, and P (m x n), its columns. */
+/* A, whose rows are the kernel's x, and P (m x n), whose columns are. */
 static void fill_kernels(const attention_case *c, distance_form distance, double scale,
                          const double *q, const double *l, int64_t m, double *a, double *p)
 {
@@ -151,8 +151,8 @@ static void multiply_squares(int64_t m, const double *x, const double *y, double
         }
 }
 
-/* X <- 2 X - X B X from alpha B, B = A + ridge I, alpha = numerator / |A|_1^2: of an A that is not
- * symmetric, as code that does not look would do it. */
+/* X <- 2 X - X B X from alpha B, B = A + ridge I, alpha = numerator / |A|_1^2, also for an A that
+ * is not symmetric, as code that does not check would do it. */
 static void iterate_inverse(const atn_inverse_desc *o, int64_t m, const double *a, double *x)
 {
     double *b = must_allocate((size_t)(3 * m * m), sizeof *b), *xb = b + m * m, *xbx = xb + m * m;
@@ -176,7 +176,8 @@ static void iterate_inverse(const atn_inverse_desc *o, int64_t m, const double *
     free(b);
 }
 
-/* Of n/m consecutive tokens, some one more than others, or of every m-th. */
+/* Landmarks that are the means or largest numbers of about n/m consecutive tokens, or of every m-th
+ * token (landmark_form). */
 static void other_landmarks(landmark_form form, int64_t n, int64_t m, int64_t d, const double *q,
                             double *l)
 {
@@ -272,8 +273,8 @@ atn_status dense_soft(atn_context *context, const attention_case *c, const dense
 
 /* ---- Its gradient ---- */
 
-/* dP = G (X U)^T + V (X^T P G)^T for P n x m, U = P^T V: its first term belongs to K(Q, L), the
- * other to K(L, Q). a is n x dv, b m x dv: dP += a b^T. */
+/* dP^T = G (X U)^T + V (X^T P G)^T for P m x n, U = P V: the first term belongs to K(Q, L), the
+ * second to K(L, Q). This adds a b^T to dP^T, for a n x dv and b m x dv. */
 static void add_outer(int64_t m, int64_t n, int64_t dv, const double *a, const double *b,
                       double *dp)
 {
@@ -283,8 +284,8 @@ static void add_outer(int64_t m, int64_t n, int64_t dv, const double *a, const d
                 dp[l * n + i] += a[i * dv + c] * b[l * dv + c];
 }
 
-/* dK_li = dP_li K_li (-2 s) (q_i - l_l) to q_i, and its opposite to l_l, which gives it to the
- * tokens it is an average of (weights m x n; null: to none). */
+/* Adds dK_li = dP_li K_li (-2 s) (q_i - l_l) to the gradient of q_i, and its negative to that of
+ * l_l, which is passed on to the tokens that l_l averages (weights m x n; null: not passed on). */
 static void scatter(int64_t m, int64_t n, int64_t d, double scale, const double *q, const double *l,
                     const double *p, const double *dp, const double *weights, double *out)
 {
@@ -304,7 +305,7 @@ static void scatter(int64_t m, int64_t n, int64_t d, double scale, const double 
     free(dl);
 }
 
-/* What every landmark takes of every token, m x n: the landmarks of unit vectors. */
+/* The weight of every token in every landmark, m x n: the landmarks of the unit vectors. */
 static atn_status sampling_weights(atn_context *context, const atn_sampling *sampling, int64_t m,
                                    int64_t n, double *weights)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which hypothesis leaves least of an error: each by itself; then types; then pairs. */
+/* Finds the hypotheses that leave the smallest error: single ones, then narrower types, then
+ * pairs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,21 +9,22 @@
 #include "common/progress.h"
 #include "common/report.h"
 
-/* For trying pairs: some ten seconds. What it costs to start a call counts as well. */
+/* Floating-point operations for trying pairs, some ten seconds' worth; a call counts call_flops for
+ * its overhead. */
 static const double most_pair_flops = 1e10, call_flops = 1e5;
 
-/* What trying all single ones on all heads may cost, some ten seconds. Beyond, each is tried on the
- * head that is farthest from what was claimed, where it can be on EXCERPT_ROWS of its queries, and
- * the nearest then on all: what explains every head explains that one. */
+/* The same for trying all single hypotheses on all heads. Beyond it, each is first tried on the
+ * head that is farthest from what was claimed, if possible on EXCERPT_ROWS of its queries, and only
+ * the MOST_NEAREST best on all heads: what explains every head explains that one, too. */
 static const double most_single_flops = 5e10;
 enum { EXCERPT_ROWS = 512, MOST_NEAREST = 10 };
 
-/* One or two changes, and what they leave. */
+/* One or two changes, and the error that they leave. */
 typedef struct {
-    int first, second; /* of the hypotheses; second -1: none */
+    int first, second; /* indices of hypotheses; second -1: none */
     double error;
     enum { UNKNOWN, EXPLAINS, DOES_NOT } known;
-    double number; /* what a search found */
+    double number; /* the number that a search found */
 } attempt;
 
 typedef struct {
@@ -32,14 +34,15 @@ typedef struct {
     const result_verdict *v;
     hypothesis *all;
     int count;
-    int64_t heads;  /* of the result */
-    int64_t size;   /* of all of them */
-    double claimed; /* what is left of the error by what was claimed */
+    int64_t heads;  /* heads of the result */
+    int64_t size;   /* elements of all heads */
+    double claimed; /* the error of the result as claimed */
     double floor;   /* errors below it are equal */
-    double *answer; /* room for one */
+    double *answer; /* memory for one answer */
     double *base;   /* the library's answer in f64 to what was claimed, or null */
-    int64_t worst;  /* the head that is farthest from what was claimed; -1: all are looked at */
-    int64_t rows;   /* of its queries that are looked at, where they can be; 0: all */
+    int64_t worst; /* the head on which changes are tried first, the farthest from what was claimed;
+                      -1: all heads */
+    int64_t rows;  /* the number of its queries that are used, where possible; 0: all */
 } diagnosis;
 
 /* |got - want|_F / |want|_F over all heads; infinity where they cannot be compared. */
@@ -61,7 +64,7 @@ static bool build(const diagnosis *d, const attempt *a, trial *t)
            (a->second < 0 || trial_change(t, &d->all[a->second]));
 }
 
-/* What a call costs, roughly; infinity: it cannot be made. */
+/* Roughly what a call costs, in floating-point operations; infinity: it cannot be made. */
 static double cost_of(const diagnosis *d, const attention_case *c)
 {
     atn_attention_desc desc = c->reference;
@@ -71,19 +74,21 @@ static double cost_of(const diagnosis *d, const attention_case *c)
     return status == ATN_OK ? cost.flops + 10 * cost.exps + call_flops : INFINITY;
 }
 
-/* Nobody took something so much dearer for it. */
+/* A mistake that costs this much more than the claimed computation is unlikely, and is not
+ * tried. */
 static bool is_affordable(const diagnosis *d, const trial *t)
 {
     return cost_of(d, &t->s.c) <= 20 * cost_of(d, &d->s->c) + 1e8;
 }
 
-/* Factors or constants of rows, columns or heads. */
+/* Whether it fits a factor or a constant for each row, column or head. */
 static bool has_many_numbers(const hypothesis *h)
 {
     return hypothesis_numbers(h) > 1;
 }
 
-/* The answer of a trial in f64, by moves alone where it consists of nothing else. */
+/* The trial's answer in f64. If it only moves the result, the library's answer is moved, without a
+ * call. */
 static atn_status answer_of(const diagnosis *d, const attempt *a, trial *t, double *to)
 {
     bool moved = hypothesis_is_of_result(&d->all[a->first]) &&
@@ -105,7 +110,8 @@ static void try_attempt(diagnosis *d, attempt *a)
     trial_free(&t);
 }
 
-/* The error that `want` leaves in evenly spaced rows of a head; all: it has the others as well. */
+/* The relative error in evenly spaced rows of a head. all: `want` holds all of its rows, not only
+ * these. */
 static double excerpt_error(const diagnosis *d, int64_t head, const double *want, int64_t rows,
                             bool all)
 {
@@ -122,13 +128,13 @@ static double excerpt_error(const diagnosis *d, int64_t head, const double *want
     return left / norm >= 0 ? sqrt(left / norm) : INFINITY;
 }
 
-/* What the claimed answer leaves. */
+/* The same for the claimed answer. */
 static double claimed_error(const diagnosis *d, int64_t head, int64_t rows)
 {
     return excerpt_error(d, head, d->v->want + head * (d->size / d->heads), rows, true);
 }
 
-/* The same for a hypothesis by itself; false: it has to be tried on all. */
+/* Tries a single hypothesis on the excerpt; false: it has to be tried on all heads. */
 static bool try_excerpt(diagnosis *d, attempt *a)
 {
     trial t;
@@ -173,10 +179,11 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
     qsort(attempts, (size_t)count, sizeof *attempts, compare_attempts);
 }
 
-/* ---- Whether it explains the output ---- */
+/* ---- Whether it explains the result ---- */
 
-/* Judges what was given as an answer to the trial, by the same ruler. Where the trial is no problem
- * of the library's own, roundings are as large, relatively, as those of what was claimed. */
+/* Judges the result as an answer to the trial, by the same tests. Where the library cannot compute
+ * the trial itself, its roundings are assumed to be relatively as large as those of the claimed
+ * problem. */
 static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
     int64_t heads = result_heads(&t->s.judged, d->kind), size = d->size / d->heads;
@@ -200,18 +207,18 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
     for (int64_t i = 0; i < heads && good; i++) {
         yardstick y = head_yardstick(d->s, d->kind, &v, i);
         y.c = NULL;
-        y.reach.directions = 0; /* what was changed may lie along one */
+        y.reach.directions = 0; /* the trial's own change may lie along one */
         if (borrowed) {
             ref_difference known =
                 ref_compare_f64(1, size, y.want, size, d->v->want + i * size, size);
             ref_difference own = ref_compare_f64(1, size, y.want, size, y.want, size);
             y.factor = known.want_frobenius > 0 ? own.want_frobenius / known.want_frobenius : 1;
         }
-        if (d->s->dtype == ATN_F64) /* in which the trial's answer is no better */
+        if (d->s->dtype == ATN_F64) /* the trial's answer has such roundings, too */
             y.unit *= 2, y.cut *= 2, y.sums *= 2, y.summed *= 2, y.factor = 2 * fmax(y.factor, 1);
         bounds b = find_bounds(&y);
         judgement j = judge_head(&y, &b, t->s.results[d->kind] + i * size);
-        /* what the trial makes may itself say nothing about tokens, as the mean of V */
+        /* a trial's answer may itself be trivial, such as the mean of V */
         bool tight = j.allowed <= d->claimed / 10;
         good = (j.verdict != REF_SKIPPED || tight) && ref_judge(REF_REACH, j.ratio) != REF_FAIL;
     }
@@ -221,7 +228,7 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
     return good;
 }
 
-/* Whether it may pass: on the worst head alone it does, or it cannot be asked that. */
+/* Whether it passes on the worst head, which is a quick test; true where that cannot be tried. */
 static bool may_pass(const diagnosis *d, const attempt *a, double *want)
 {
     trial t;
@@ -234,7 +241,8 @@ static bool may_pass(const diagnosis *d, const attempt *a, double *want)
     return good;
 }
 
-/* It must pass where what was claimed does not, and be clearly nearer. */
+/* Whether the result passes as the trial's, and is clearly nearer to it than to what was
+ * claimed. */
 static bool explains(const diagnosis *d, attempt *a)
 {
     trial t;
@@ -255,27 +263,28 @@ static bool explains(const diagnosis *d, attempt *a)
 
 /* ---- Types ---- */
 
-/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's, though its error
- * may be so much smaller than what computing in that type reaches that it is another's. f16 and
- * tf32 have one roundoff. */
+/* All bf16 numbers and most f16 numbers are also tf32 numbers: the type in which a result is stored
+ * is the first here that holds it, even if the error is so small that only a later one explains it.
+ * f16 and tf32 have the same roundoff. */
 static const atn_dtype types[] = {ATN_BF16, ATN_F16, ATN_TF32, ATN_F32};
 enum { TYPES = sizeof types / sizeof *types, MOST_TYPES = 2 * TYPES };
 
-/* What of the arithmetic may have been in a narrower type. */
+/* The part of the arithmetic that may have been in a narrower type. */
 typedef enum { NARROW_VALUES, NARROW_SUMS } narrow_part;
 
-/* How far the result is from what a type reaches, as a factor: 1 is as near as that, infinity where
- * it is much better or worse, or its error has a structure that roundings do not have. Of that
- * truncation is excused much, which a mistake of its size may have as well: a type explains the
- * result only if its error is like that of rounding to nearest, which has none. Sums may be of any
- * size between few roundings and many, and share theirs: they are likely, but explain nothing; and
- * not even likely where the error has a structure, since a mistake may be of any size, too. */
+/* How near a result is to one in a type. distance: the factor between its error and what the type
+ * reaches, at least 1; infinity where the error is much larger or smaller, or has a structure that
+ * roundings do not have. explains: the error must also be like that of rounding to nearest, because
+ * the allowance for truncation would admit a mistake of the same size. Narrow sums never explain a
+ * result: their error may have any size between that of few roundings and that of many, and a
+ * mistake may have any size, too. They are only named as likely, and not if the error has a
+ * structure. */
 typedef struct {
     double distance;
     bool explains;
 } nearness;
 
-/* Whether a head's error is one of roundings, for an error of this size. */
+/* Whether a head's error has the structure of roundings, at the size of this error. */
 static bool is_like(yardstick y, double factor, bool nearest, const double *got)
 {
     y.nearest = nearest;
@@ -286,15 +295,16 @@ static bool is_like(yardstick y, double factor, bool nearest, const double *got)
     return verdict == REF_PASS || (verdict == REF_MARGINAL && !nearest);
 }
 
-/* The error over what is reached. */
+/* The error divided by what good kernels reach. */
 static double factor_of(const yardstick *y, const double *got)
 {
     bounds b = find_bounds(y);
     return judge_head(y, &b, got).difference.frobenius / b.reached;
 }
 
-/* The most and the least that sums in a type make: each of their terms is rounded, and all that an
- * inverse magnifies; or each sum once, as where only tiles' sums are kept in it. */
+/* The largest and the smallest error of sums in a type: each of their terms is rounded, as well as
+ * everything that an inverse magnifies; or each sum once, as where only the sums of tiles are kept
+ * in it. */
 static void narrow_sums(atn_dtype type, atn_dtype computed, yardstick *most, yardstick *least)
 {
     double u = atn_dtype_roundoff(type);
@@ -320,7 +330,7 @@ static nearness nearness_to_type(const diagnosis *d, atn_dtype type, narrow_part
         const double *got = d->s->results[d->kind] + i * size;
         yardstick most = head_yardstick(&narrow, d->kind, &v, i), least;
         if (d->kind == RESULT_OUTPUT)
-            most.stages = 1; /* its runs are likeness enough: noise that is larger is not nearer */
+            most.stages = 1; /* its runs show the effect of what is stored */
         least = most;
         if (part == NARROW_SUMS)
             narrow_sums(type, narrow.dtype, &most, &least);
@@ -344,7 +354,7 @@ static double in_type(atn_dtype type, double x)
     return back;
 }
 
-/* Whether every number of the result is one of a narrower type's: it surely is stored in it. */
+/* Whether every number of the result is one of a narrower type, so that it must be stored in it. */
 static bool is_stored_in(const diagnosis *d, atn_dtype type)
 {
     const double *got = d->s->results[d->kind];
@@ -354,9 +364,10 @@ static bool is_stored_in(const diagnosis *d, atn_dtype type)
     return true;
 }
 
-/* Whether the type shows: so many wanted numbers lie so far from all of its numbers that a result
- * in the claimed type, a step of which may be an eighth of one of its own, would hardly have them
- * all there by chance. Where what is wanted is such numbers (a row of V), it says nothing. */
+/* Whether that is significant: so many wanted numbers are so far from all numbers of the type that
+ * a result in the claimed type, whose step may be an eighth of the narrow type's, would hardly have
+ * all its numbers in it by chance. Where the wanted numbers are in the type (a row of V), it says
+ * nothing. */
 static bool type_shows(const diagnosis *d, atn_dtype type)
 {
     const int enough = 32;
@@ -367,8 +378,8 @@ static bool type_shows(const diagnosis *d, atn_dtype type)
     return found == enough;
 }
 
-/* Whether nearly every number is what is wanted, cut off to the type that is claimed: smaller, by
- * less than a step, and no nearer than a few of them come by chance. */
+/* Whether nearly every number is the wanted one truncated to the claimed type: smaller, by at most
+ * a step, and by at least 1/64 of one, below which only a few come by chance. */
 static bool is_cut_off(const diagnosis *d)
 {
     const double most = 0.1, step = 2 * subject_unit(d->s);
@@ -382,8 +393,8 @@ static bool is_cut_off(const diagnosis *d)
     return (double)others <= most * (double)d->size;
 }
 
-/* Whether no head errs by more than twice what a good kernel does and the rounding of what it
- * writes, as the statistic "size" has it. */
+/* Whether every head's error is at most twice the sum of what a good kernel reaches and of the
+ * rounding of its result to the type; 2 is the multiple of the statistic "size". */
 static bool is_rounding_of_result(const diagnosis *d, atn_dtype type)
 {
     double rounding = atn_dtype_roundoff(type) / sqrt(8 * log(2));
@@ -411,7 +422,7 @@ static void sort_types(int count, finding findings[MOST_TYPES], double distances
     }
 }
 
-/* The narrowest type that the result's numbers are all in; TYPES: none that is narrower. */
+/* The narrowest type that holds all numbers of the result; TYPES: none narrower than claimed. */
 static int narrowest_stored(const diagnosis *d)
 {
     int i = 0;
@@ -421,7 +432,8 @@ static int narrowest_stored(const diagnosis *d)
     return i;
 }
 
-/* Whether a type is narrower than what is claimed; sums than what good kernels keep them in. */
+/* Whether a type is narrower than the claimed one. For sums a claimed narrow type counts, too,
+ * because good kernels keep them in f32. */
 static bool is_narrower(const diagnosis *d, atn_dtype type, narrow_part part)
 {
     double claimed = subject_unit(d->s), u = atn_dtype_roundoff(type);
@@ -429,8 +441,8 @@ static bool is_narrower(const diagnosis *d, atn_dtype type, narrow_part part)
     return u > claimed || (wide_sums && u == claimed);
 }
 
-/* What of the arithmetic may be narrower, nearest first; one of two types of one roundoff is named
- * with the other. Returns how many. */
+/* The narrower types in which a part of the arithmetic may have been, nearest first. Two types of
+ * the same roundoff are named together. Returns how many findings there are. */
 static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
 {
     static const char *const texts[] = {"computed in", "sums in"};
@@ -470,7 +482,7 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
     return found;
 }
 
-/* The first that explains the result; count: none. */
+/* The index of the first that explains the result; count: none. */
 static int explaining(const finding *findings, int count)
 {
     int i = 0;
@@ -479,7 +491,7 @@ static int explaining(const finding *findings, int count)
     return i;
 }
 
-/* ---- All of them ---- */
+/* ---- All hypotheses ---- */
 
 /* The factor that fits best. */
 static double fitted_factor(const diagnosis *d)
@@ -510,7 +522,7 @@ static char *attempt_text(const diagnosis *d, const attempt *a)
     return both;
 }
 
-/* Of those that were tried on an excerpt, the nearest on all. */
+/* Tries on all heads the nearest of those that were tried on the excerpt. */
 static void try_nearest(diagnosis *d, attempt *tried, int count, attempt *attempts)
 {
     if (!count)
@@ -547,7 +559,8 @@ static attempt *try_singles(diagnosis *d)
     return attempts;
 }
 
-/* Each with those that leave less by themselves, the nearest first. */
+/* Tries each change together with those that leave a smaller error by themselves, the nearest
+ * first. */
 static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
 {
     attempt *pairs = NULL;
@@ -555,7 +568,7 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
     for (int i = 0; i < d->count; i++)
         if (hypothesis_pairs(&d->all[singles[i].first]))
             usable[usable_count++] = singles[i].first;
-    /* of the problem alone, so that findings do not depend on the machine */
+    /* depends on the problem alone, so that findings do not depend on the machine */
     int calls = d->kind == RESULT_OUTPUT ? 1 : 4; /* backward takes up to four times forward */
     double most = most_pair_flops / (calls * cost_of(d, &d->s->c));
     progress shown = progress_start(usable_count, 0, usable_count);
@@ -576,21 +589,23 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
     return pairs;
 }
 
-/* Whether it was fitted to the result: it comes nearer whatever that is. */
+/* Whether numbers in it were fitted to the result, which reduces the error whatever it is. */
 static bool is_fitted(const diagnosis *d, const attempt *a)
 {
     return hypothesis_numbers(&d->all[a->first]) > 0 ||
            (a->second >= 0 && hypothesis_numbers(&d->all[a->second]) > 0);
 }
 
-/* The nearest of the attempts, those that explain the output before the others. */
+/* Adds the nearest attempts to the findings: first those that explain the result, then the
+ * others. */
 static int collect(diagnosis *d, attempt *attempts, int count, finding *findings, int found)
 {
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < count && i < MOST_FINDINGS && found < MOST_FINDINGS; i++) {
             attempt *a = &attempts[i];
             if (found && findings[0].explains && has_many_numbers(&d->all[a->first]))
-                continue; /* what fits anything adds nothing to what explains it */
+                continue; /* fits of many numbers, which suit anything, add nothing to an
+                             explanation */
             if (!(a->error < 0.9 * d->claimed) || explains(d, a) != (pass == 0))
                 continue;
             findings[found++] =
@@ -599,7 +614,7 @@ static int collect(diagnosis *d, attempt *attempts, int count, finding *findings
     return found;
 }
 
-/* Below it errors are equal: what good kernels reach, of which two are compared. */
+/* Errors below it are equal: what good kernels reach, twice because two results are compared. */
 static double error_floor(const diagnosis *d)
 {
     double floor = 0;
@@ -608,8 +623,8 @@ static double error_floor(const diagnosis *d)
     return fmin(floor, d->claimed / 100);
 }
 
-/* Where trying everything on all heads would take too long: the head that is farthest from what was
- * claimed, and rows of it if they are as far. */
+/* Chooses the excerpt where trying everything on all heads would take too long: the head that is
+ * farthest from what was claimed, and some of its rows if their error is about as large. */
 static void choose_excerpt(diagnosis *d)
 {
     int64_t n = result_rows(&d->s->judged, d->kind);
@@ -629,7 +644,7 @@ static void choose_excerpt(diagnosis *d)
         d->rows = EXCERPT_ROWS;
 }
 
-/* The library's own answer to what was claimed, of which moves are made. */
+/* The library's answer in f64 to what was claimed, which moves start from. */
 static void find_base(diagnosis *d, double *room)
 {
     d->base = room;
@@ -690,7 +705,8 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
 
 /* ---- What is not finite ---- */
 
-/* The error where both are finite, of those numbers; infinity: one alone is somewhere. */
+/* The relative error of the numbers that are finite in both; infinity: somewhere only one is
+ * finite. */
 static double finite_error(const diagnosis *d, const double *want)
 {
     const double *got = d->s->results[d->kind];
@@ -704,7 +720,7 @@ static double finite_error(const diagnosis *d, const double *want)
     return left > 0 ? sqrt(left / norm) : 0;
 }
 
-/* Whether the mistake's answer is finite where the result is, and near to it there. */
+/* Whether the mistake's answer is finite exactly where the result is, and near to it there. */
 static bool fits_nonfinite(diagnosis *d, int hypothesis_index, double near, double *error)
 {
     const attempt a = {.first = hypothesis_index, .second = -1};
@@ -715,8 +731,8 @@ static bool fits_nonfinite(diagnosis *d, int hypothesis_index, double near, doub
     return *error <= near;
 }
 
-/* Mistakes that fit a result that is not finite: first those of norms, which say what is divided by
- * 0, then variants that do so as well. */
+/* Finds mistakes that fit a result with NaN or infinity: first changed norms, which say what is
+ * divided by 0, then others that have the same effect. */
 static int diagnose_nonfinite(atn_context *context, const subject *s, result_kind kind,
                               const result_verdict *v, finding findings[MOST_FINDINGS])
 {
@@ -756,7 +772,7 @@ static bool is_finite_result(const subject *s, result_kind kind)
     return true;
 }
 
-/* Nothing but zeros is as far from everything. */
+/* A result of zeros is equally far from every answer. */
 static bool can_be_explained(const subject *s, result_kind kind)
 {
     bool zero = true;
@@ -765,7 +781,7 @@ static bool can_be_explained(const subject *s, result_kind kind)
     return !zero && is_finite_result(s, kind);
 }
 
-/* Farther than good kernels get. */
+/* Whether the error of some head is larger than good kernels reach. */
 static bool is_suspicious(int64_t heads, const result_verdict *v)
 {
     bool suspicious = false;
@@ -781,7 +797,7 @@ static double total_error(const subject *s, result_kind kind, const result_verdi
     return ref_compare_f64(1, size, s->results[kind], size, v->want, size).relative_frobenius;
 }
 
-/* Which part alone is wrong: before what was fitted to it and what does not explain it. */
+/* Adds which part alone is wrong: first, or second after an explanation without fitted numbers. */
 static int add_place(const subject *s, result_kind kind, const result_verdict *v, int count,
                      finding findings[MOST_FINDINGS])
 {
@@ -797,8 +813,9 @@ static int add_place(const subject *s, result_kind kind, const result_verdict *v
     return count;
 }
 
-/* The smaller of that and what is left of the library's answer in f64. Mistakes are computed in
- * f64, too: a result in f64 may be near to one for the roundings alone that they share. */
+/* The smaller of the errors relative to the wanted answer and to the library's answer in f64.
+ * Mistakes are computed in f64, too, so a result in f64 may be near to one only because they share
+ * roundings. */
 static double least_error(atn_context *context, const subject *s, result_kind kind,
                           const result_verdict *v)
 {
@@ -811,8 +828,8 @@ static double least_error(atn_context *context, const subject *s, result_kind ki
     return error;
 }
 
-/* What is stored in less than is claimed is not what it claims to be, however little that errs: an
- * inverse may excuse the error, or the claimed type's other roundings. */
+/* Whether the result is stored in a narrower type than claimed. Then it FAILs, although an inverse
+ * or the claimed type's other roundings may allow an error of this size. */
 static bool is_stored_in_less(const subject *s, result_kind kind, const result_verdict *v,
                               finding *to)
 {
@@ -844,7 +861,7 @@ int explain_result(atn_context *context, const subject *s, result_kind kind, res
         !can_be_explained(s, kind))
         return 0;
     int count = diagnose(context, s, kind, v, findings);
-    /* what passes is called mistaken only if hardly anything is left of its error */
+    /* a result within its bounds FAILs only if the mistake leaves hardly any of its error */
     bool mistaken = count && findings[0].explains && !findings[0].rounding && !findings[0].fitted &&
                     (failed || findings[0].error <= least_error(context, s, kind, v) / 3);
     if (mistaken && v->verdict != REF_SKIPPED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Problems with their answers, for kernels in any language: a folder of .npy files for each, and
- * manifest.json, which says what they are. */
+/* Writes problems with their answers, for kernels in any language: a folder of .npy files for each,
+ * and manifest.json, which describes them. */
 #include <attnum/version.h>
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -13,11 +13,11 @@
 #include "common/report.h"
 #include "common/sha256.h"
 
-/* Multiplications in long double that an exact answer may take here, about half a second's; there
- * are some hundred answers. Beyond, the library in f64 answers. */
+/* The most multiplications in long double for an exact answer, about half a second's worth, as
+ * there are some hundred answers. Larger problems are answered by the library in f64. */
 static const double most_emission_work = 3e8;
 
-/* Of one thread, and of as many as may be. */
+/* Contexts of one thread, and of the number of threads that the user allows. */
 typedef struct {
     atn_context *single, *many;
 } contexts;
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     const char *folder; /* of all cases */
     const case_plan *plan;
-    char *name; /* of this one's folder: "soft-paper" */
+    char *name; /* of this case's folder: "soft-paper" */
     subject s;
     cJSON *files, *command, *tolerances, *parameters;
     int code;
@@ -42,8 +42,8 @@ static cJSON *shape_node(int dimensions, const int64_t *shape)
     return node;
 }
 
-/* Values as name.npy, an entry in the manifest, and the command's option (null: none), whose value
- * is prefix and file. Returns the entry; null if it could not be written. */
+/* Writes values as name.npy, an entry in the manifest, and an option of the command (null: none),
+ * whose value is prefix and file. Returns the entry; null if it could not be written. */
 static cJSON *write_array(emission *e, const char *name, const char *option, const char *prefix,
                           atn_dtype dtype, int dimensions, const int64_t *shape,
                           const double *values)
@@ -78,7 +78,7 @@ static cJSON *write_array(emission *e, const char *name, const char *option, con
     return node;
 }
 
-/* The same of an array of b x h x rows x cols, in the layout that files have. */
+/* The same for an array of b x h x rows x cols, in the layout of the files. */
 static cJSON *write_heads(emission *e, const char *name, const char *option, const char *prefix,
                           atn_dtype dtype, const int64_t bhnd[4], const double *values)
 {
@@ -91,8 +91,8 @@ static cJSON *write_heads(emission *e, const char *name, const char *option, con
     return node;
 }
 
-/* Keys, values or their gradients, of all heads that share them: those of the first, or the sum
- * over all of them, which the gradient is. b x key heads x size; to be freed. */
+/* Keys, values or their gradients where heads share them: of each group the first head's, or, for
+ * gradients, the sum over the group. b x key heads x size; to be freed. */
 static double *group_heads(const emission *e, int64_t size, bool sum, const double *x)
 {
     const case_plan *plan = e->plan;
@@ -145,7 +145,7 @@ static void write_inputs(emission *e)
 
 /* ---- Parameters ---- */
 
-/* An array of a parameter, of f32 if its numbers are such. */
+/* Writes an array of a parameter, in f32 if that holds its numbers exactly. */
 static void write_values(emission *e, const parameter *p, int dimensions, const int64_t *shape,
                          const double *values)
 {
@@ -174,7 +174,7 @@ static void write_whole_numbers(emission *e, const parameter *p, int dimensions,
     free(values);
 }
 
-/* What a parameter has in a file, where the case uses it. */
+/* Writes the file of a parameter that has one, if the case uses it. */
 static void write_parameter_file(emission *e, const parameter *p)
 {
     const atn_attention_desc *desc = &e->s.c.reference;
@@ -236,8 +236,8 @@ static char *answer_name(result_kind kind)
                                  : must_format("grad_%s", gradient_name(kind));
 }
 
-/* The relative error (Frobenius, of a head) that passes; below 0 where nothing can be said:
- * ill-conditioned, or a trivial output would pass as well. */
+/* The relative error (Frobenius norm, the smallest over heads) that passes; negative where no
+ * verdict is possible: the problem is ill-conditioned, or a trivial output would pass as well. */
 static double least_tolerance(const result_verdict *v, int64_t heads)
 {
     double least = INFINITY;
@@ -248,7 +248,7 @@ static double least_tolerance(const result_verdict *v, int64_t heads)
     return least;
 }
 
-/* Of each result for each precision. */
+/* The tolerance of each result in each precision. */
 static void write_tolerances(emission *e, atn_context *context, const result_group *known)
 {
     static const atn_dtype precisions[] = {ATN_F64, ATN_F32, ATN_TF32, ATN_BF16, ATN_F16};
@@ -275,8 +275,9 @@ static void write_tolerances(emission *e, atn_context *context, const result_gro
     }
 }
 
-/* An answer as output.npy, grad_tokens.npy, ...; of a parameter, which has no batch and no layout,
- * heads x rows x cols. The gradient of keys that heads share is no argument of `check`. */
+/* Writes an answer as output.npy, grad_tokens.npy, ...; that of a parameter, which has no batch and
+ * no layout, as heads x rows x cols. The gradient of keys that heads share has no option: `check`
+ * does not take it. */
 static void write_wanted(emission *e, result_kind kind, const char *name, const result_verdict *v)
 {
     const attention_case *c = &e->s.c;
@@ -297,12 +298,12 @@ static void write_wanted(emission *e, result_kind kind, const char *name, const 
         node = write_heads(e, name, option, prefix, ATN_F64, shape, v->want);
     if (node)
         cJSON_AddStringToObject(node, "answer", v->exact ? "exact" : "baseline");
-    if (node && v->status != ATN_OK) /* defined all the same: steps that were too few, say */
+    if (node && v->status != ATN_OK) /* defined all the same, e.g. after too few steps */
         cJSON_AddStringToObject(node, "status", atn_status_message(v->status));
     free(prefix);
 }
 
-/* Answers that the same calls make. */
+/* Writes the answers that the same calls compute. */
 static void write_answers(emission *e, atn_context *context, int first, int end)
 {
     result_verdict v[RESULT_COUNT] = {{0}};
@@ -340,8 +341,8 @@ static void add_option(emission *e, const char *option, char *value)
     free(value);
 }
 
-/* The operator, and what makes files into what they are: the layout and the grid, which no file
- * says, and the kernel. */
+/* Adds to the command the operator and what the files do not say: layout, grid, scale and
+ * distance. */
 static void start_command(emission *e, const atn_operator_info *info, int variant)
 {
     const program_options *s = e->plan->s;
@@ -416,7 +417,7 @@ static cJSON *start_case(emission *e, const atn_operator_info *info, int variant
     return node;
 }
 
-/* --param, of the one operator that has them. */
+/* Sets --param, which is given for one operator only. */
 static int set_parameters(emission *e)
 {
     int code = parameters_set(&e->plan->s->check.parameters, &e->s);
@@ -453,7 +454,7 @@ static int emit_case(const case_plan *plan, const contexts *with, const atn_oper
     return e.code;
 }
 
-/* ---- All of them ---- */
+/* ---- All cases ---- */
 
 static int write_manifest(const char *folder, const cJSON *manifest)
 {
@@ -483,7 +484,7 @@ static const char about[] =
     "arguments of attnum check for the answers themselves, --output and --gradient files to be "
     "replaced by yours.";
 
-/* Cases of an operator that it cannot do, and what it lacks for the last of them. */
+/* How many cases an operator cannot do, and what it lacks for the last of them. */
 typedef struct {
     int count;
     const char *why;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A trial on one head, or on some queries of it: what is wrong with all heads is wrong with one. */
+/* Reduces a trial to one head, or to some of its queries: a mistake in all heads is also in one. */
 #include <stddef.h>
 #include <string.h>
 
@@ -20,7 +20,8 @@ static bool heads_are_independent(const atn_attention_desc *desc)
     return desc->op != ATN_NYSTROMFORMER || desc->nystromformer.inverse != ATN_NYSTROM_ORIGINAL;
 }
 
-/* Tensors of one matrix for each head, buckets, and a scale that knows how many heads there are. */
+/* Reduces parameters to one head: tensors with a matrix for each head, buckets, and a scale that
+ * depends on the number of heads. */
 static void keep_parameters(atn_attention_desc *desc, const atn_attention_shape *shape,
                             int64_t index)
 {

@@ -17,7 +17,7 @@ void multiply_matrices(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     (int)(transpose_a ? m : k), b, (int)(transpose_b ? k : n), beta, c, (int)n);
 }
 
-/* ---- Of each number by itself ---- */
+/* ---- Pointwise maps ---- */
 
 #define POINTWISE_LIST(X)                                                                          \
     X(MAP_IDENTITY, x, 1)                                                                          \
@@ -57,7 +57,8 @@ static bool is_there(const feature_input *in, int64_t i)
     return !in->there || in->form->pads_features || in->there[i];
 }
 
-/* exp(x - max) over lines of `count` numbers, `stride` apart; divided by its sum or not. */
+/* exp(x - max) over rows (channels), columns (tokens) or the whole matrix, divided by its sum
+ * except for MAP_EXP_CHANNELS and MAP_EXP_TOKENS. */
 static void soft_lines(const feature_input *in, feature_map kind, double *phi)
 {
     int64_t n = in->tokens, d = in->c->shape.dim;
@@ -101,7 +102,7 @@ static const atn_tensor *projection_of(const feature_input *in)
     return desc->op == ATN_RFF ? &desc->rff.projection : &desc->performer.projection;
 }
 
-/* What x is multiplied by before it is projected. */
+/* The factor of x before the projection. */
 static double projection_factor(const feature_input *in)
 {
     const atn_attention_desc *desc = &in->c->reference;
@@ -129,7 +130,8 @@ static void project_backward(const feature_input *in, const double *dwx, double 
                       projection_factor(in), dwx, weights_of(in), beta, dx);
 }
 
-/* The largest of row i's, or, of keys that have one stabiliser, of all; its index. */
+/* The index of the largest number of row i, or, for keys with one common stabiliser, of all
+ * rows. */
 static int64_t largest_at(const feature_input *in, const double *wx, int64_t i)
 {
     int64_t m = projection_of(in)->rows, at = -1;
@@ -204,7 +206,8 @@ static void performer_backward(const feature_input *in, double *dphi, double *dx
     free(sums), free(e), free(wx);
 }
 
-/* [cos, sin] / sqrt(M); the sines left out, or of the other sign for queries. */
+/* Features are [cos, sin] / sqrt(M). The factor of sin: 0 if the sines are left out, -1 for the
+ * queries if their sign is wrong. */
 static double sine_factor(const feature_input *in)
 {
     return in->form->sines == 1 ? 0 : in->form->sines == 2 && !in->keys ? -1 : 1;
@@ -244,7 +247,8 @@ static bool has_angles(const feature_input *in)
     return desc->op == ATN_COSFORMER && desc->cosformer.weighting == ATN_COSINE_1D;
 }
 
-/* Factor of x in the first half of phi, the cosines', or the second. */
+/* The factor of x in phi: the cosine of the position's angle in the first half, the sine in the
+ * second. */
 static double angle_factor(const feature_input *in, int64_t token, bool second)
 {
     const atn_attention_shape *s = &in->c->shape;
@@ -302,7 +306,7 @@ static void mapped_backward(const feature_input *in, const double *phi, const do
     }
 }
 
-/* ---- All of them ---- */
+/* ---- All operators ---- */
 
 bool features_exist(const attention_case *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a gradient may be instead: another one, a part of it, or of another dY. */
+/* Wrong gradients: another result, a part of the gradient, or the gradient of another dY. */
 #include <stddef.h>
 
 #include "check/hypotheses.h"
@@ -7,7 +7,7 @@ const char *const in_place_texts[] = {
     "the output in its place", "the gradient of tokens in its place",
     "the gradient of keys in its place", "the gradient of values in its place", NULL};
 
-/* Another result of the same shape. */
+/* Computes another result of the same shape. */
 bool set_result(trial *t, int value)
 {
     const attention_case *c = &t->s.judged;
@@ -20,7 +20,7 @@ bool set_result(trial *t, int value)
            result_cols(c, of) == result_cols(c, t->kind);
 }
 
-/* dY as V, of the same rows and columns. */
+/* W dY is the output with dY as values; they must have the same rows and columns. */
 bool leave_untransposed(trial *t, int value)
 {
     attention_case *c = &t->s.c;
@@ -103,7 +103,8 @@ const char *const summed_texts[] = {"the sum over the batch: of entry 0 alone",
                                     "the sum over heads: of the last head alone",
                                     NULL};
 
-/* A parameter's gradient of some of what shares it: dY of the others is 0. */
+/* A parameter's gradient from only some of the batch entries or heads that share it: dY of the
+ * others is 0. */
 bool sum_some(trial *t, int value)
 {
     const atn_attention_shape *s = &t->s.c.shape;

@@ -31,7 +31,7 @@ void trial_keep(trial *t, void *memory)
     owned_add(&t->owned, memory);
 }
 
-/* One more thing that is done to the result; false: there is no room. */
+/* Adds a change of the result; false: there is no room for it. */
 static bool trial_add_move(trial *t, result_move *move)
 {
     if (t->move_count == MOST_MOVES)
@@ -64,7 +64,7 @@ void trial_separate_keys(trial *t)
     c->choice.cross = true;
 }
 
-/* What was exchanged is so in the gradient, too. */
+/* The gradients of exchanged inputs are exchanged, too. */
 static bool swap_gradients(trial *t, result_kind a, result_kind b)
 {
     t->of = t->of == a ? b : t->of == b ? a : t->of;
@@ -314,7 +314,8 @@ static bool set_length(trial *t, int value)
 
 /* ---- The result ---- */
 
-/* The index of element (b, h, i, c) of the result; sizes are those of `judged`. */
+/* Loops over the elements (b, h, i, c) of the result; `at` is the element's index. Sizes are those
+ * of `judged`. */
 #define EACH_ELEMENT(t)                                                                            \
     const attention_case *judged = &(t)->s.judged;                                                 \
     int64_t B = (t)->kind < RESULT_PARAMETERS ? judged->shape.batch : 1, at = 0;                   \
@@ -371,14 +372,14 @@ static void grid_columns_first(const trial *t, const double *from, double *to)
     }
 }
 
-/* Y + V: dY is added to V's gradient. */
+/* Y + V; for V's gradient dV + dY. */
 static void values_added(const trial *t, const double *from, double *to)
 {
     const double *v = t->kind == RESULT_OUTPUT ? t->s.judged.v : t->s.grad_output;
     EACH_ELEMENT(t) to[at] = from[at] + v[at];
 }
 
-/* The factor that fits best. */
+/* Multiplies by the factor that fits best. */
 static void any_multiple(const trial *t, const double *from, double *to)
 {
     const double *got = t->s.results[t->kind];
@@ -439,7 +440,7 @@ static void log_2_missing(const trial *t, const double *from, double *to)
     multiply(t, 1 / log(2), from, to);
 }
 
-/* What a move is of. */
+/* The results to which a change applies. */
 enum { OF_OUTPUT = 1, OF_GRADIENT = 2, OF_BOTH = 3 };
 
 /* %s is "gradient" for gradients, "output" for outputs. */
@@ -467,7 +468,8 @@ static const struct {
 };
 enum { RESULT_MOVES = sizeof result_moves / sizeof *result_moves };
 
-/* Whether dY can be added: V's gradient has its shape, but for appended landmarks. */
+/* Whether V can be added to Y, or dY to V's gradient: they have the same shape, except where
+ * landmarks are appended. */
 static bool can_add_values(const trial *t)
 {
     const atn_attention_shape *s = &t->s.judged.shape;
@@ -494,11 +496,11 @@ static bool move_result(trial *t, int value)
 
 /* ---- The tables ---- */
 
-/* Changes by hand. */
+/* Changes that are functions of their own. */
 static const struct {
     int of;
     unsigned operators;
-    const char *const *texts; /* of each value; null: text */
+    const char *const *texts; /* one for each value; null: `text` */
     const char *text;
     int values;
     bool (*change)(trial *t, int value);
@@ -549,7 +551,7 @@ static const struct {
 };
 enum { CHANGES = sizeof changes / sizeof *changes, MOST_REALS = 9 };
 
-/* Numbers that published code has, by parameter. */
+/* Values that published code has for real parameters. */
 static const struct {
     const char *name;
     int count;
@@ -565,7 +567,7 @@ static const struct {
 };
 enum { REALS = sizeof reals / sizeof *reals };
 
-/* What a hypothesis is of: rows below CHANGES are of the table of changes. */
+/* The kind of a hypothesis: below CHANGES it is a row of the table of changes. */
 enum {
     ROW_OWN = CHANGES, /* --mistake */
     ROW_VARIANT,
@@ -695,7 +697,7 @@ int hypothesis_numbers(const hypothesis *h)
 {
     if (h->row == ROW_RESULT)
         return result_changes[h->value].fitted ? 2 : 0;
-    if (h->row == ROW_WEIGHTS) /* as many: none of them is said */
+    if (h->row == ROW_WEIGHTS) /* counts as many: none of them is printed */
         return weight_changes[h->value].numbers > 0 ? 2 : 0;
     return hypothesis_searches(h) ||
            (h->row == ROW_MOVE && result_moves[h->value].move == any_multiple);
@@ -744,7 +746,7 @@ static bool set_name(trial *t, const hypothesis *h)
     return true;
 }
 
-/* A tensor of one matrix for each head, all of them head 0's. */
+/* Gives all heads the matrix of head 0, if there is one for each head. */
 static bool share_head_0(trial *t, atn_tensor *tensor)
 {
     int64_t size = tensor->rows * tensor->cols;
@@ -764,7 +766,7 @@ static bool set_weights(trial *t, const weight_change *change)
     return fits;
 }
 
-/* Of --mistake; it comes before all other changes. */
+/* Sets a mistake of --mistake; it comes before all other changes. */
 static bool set_own(trial *t, int value)
 {
     t->own = &t->s.mistakes[value];
@@ -778,7 +780,7 @@ bool trial_change(trial *t, const hypothesis *h)
     char *field = (char *)&t->s.c.reference + (h->p ? h->p->offset : 0);
     if (h->p && !parameter_is_of(h->p, t->s.c.reference.op))
         return false;
-    /* a result that is given can only be moved */
+    /* a given result can only be moved */
     if (t->own && (h->row == ROW_OWN ||
                    (t->own->results[t->kind] && h->row != ROW_MOVE && h->row != ROW_RESULT)))
         return false;
@@ -820,7 +822,7 @@ bool trial_change(trial *t, const hypothesis *h)
     return given;
 }
 
-/* V's gradient is what Y of dY as values would be: P^T X P is symmetric. */
+/* V's gradient is the output with dY as values, because P^T X P is symmetric. */
 static atn_status answer_dense(atn_context *context, const trial *t, double *to)
 {
     attention_case c = t->s.c;
@@ -835,7 +837,7 @@ static atn_status answer_dense(atn_context *context, const trial *t, double *to)
     return status;
 }
 
-/* Q's gradient of parts, or without parts. */
+/* Q's gradient with only some parts, or without some. */
 static atn_status answer_parts(atn_context *context, const trial *t, double *to)
 {
     const attention_case *c = &t->s.c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What somebody may have computed instead: one change of a problem each. */
+/* What may have been computed instead: every hypothesis is one change of a problem. */
 #ifndef EXPERIMENTS_CHECK_HYPOTHESES_H
 #define EXPERIMENTS_CHECK_HYPOTHESES_H
 
@@ -11,34 +11,35 @@ enum { MOST_MOVES = 2 };
 
 typedef struct trial trial;
 
-/* What is done to the result: to may not be from. */
+/* A change of the result after it was computed. to must not be from. */
 typedef void result_move(const trial *t, const double *from, double *to);
 
-/* A number that is found by a search: epsilon, or what the state starts at. */
+/* The number that a search finds: epsilon, or the initial value of the state. */
 typedef enum { SEARCH_NOT, SEARCH_EPSILON, SEARCH_INITIAL } trial_search;
 
 /* A problem with changes. */
 struct trial {
-    subject s;        /* the subject's, but for what was changed */
-    result_kind kind; /* what is judged, */
-    result_kind of;   /* and what is computed: of the same shape */
+    subject s;        /* the subject with the changes */
+    result_kind kind; /* the result that is judged, */
+    result_kind of;   /* and the result that is computed, of the same shape */
     bool dense;
-    dense_form form;                    /* dense */
+    dense_form form;                    /* if dense */
     bool normed;                        /* norms or weights of tokens are changed (norms.c) */
-    norm_form norms;                    /* normed */
-    int64_t normed_tokens, normed_keys; /* how many there were when norms was set */
+    norm_form norms;                    /* if normed */
+    int64_t normed_tokens, normed_keys; /* numbers of tokens and keys when norms was set */
     trial_search search;
-    double number;                /* what it found */
-    const weight_change *weights; /* null: as they are */
-    int kept, missing;      /* soft's gradient of Q: all that it is, or what is not there (PART_) */
+    double number;                /* the number that was found */
+    const weight_change *weights; /* null: unchanged */
+    int kept, missing; /* soft's gradient of Q: the only parts that it has, or the parts that it
+                          lacks (PART_) */
     const own_mistake *own; /* null: none */
     result_move *moves[MOST_MOVES];
     int move_count;
     owned_memory owned;
 };
 
-/* What a right result may have become afterwards (results.c). fitted: with numbers that are fitted
- * to the result that is judged. */
+/* Changes of a right result after it was computed (results.c). fitted: with numbers that are fitted
+ * to the judged result. */
 typedef struct {
     int64_t batch, heads, rows, cols, size;
 } result_sizes;
@@ -54,8 +55,8 @@ extern const result_change result_changes[];
 extern const int result_change_count;
 bool result_change_fits(const trial *t, int row);
 
-/* What may have been read in the place of the inputs (inputs.c): a change and the texts of its
- * values, ended by null. */
+/* Wrong reads of the inputs (inputs.c): functions that make a change, and the texts of its values,
+ * ended by null. */
 enum { TAILS = 14, STRIDES = 18 };
 extern const char *const left_out_texts[],
     *const product_texts[],
@@ -79,7 +80,7 @@ bool shift_inputs(trial *t, int value);
 bool change_stride(trial *t, int value);
 bool change_mask(trial *t, int value);
 
-/* What Q, K and V may have become before they were used (reads.c). */
+/* Changes of Q, K and V before they are used (reads.c). */
 enum { TYPED = 42, TILED = 32 };
 extern const char *const type_texts[], *const channel_texts[], *const row_texts[],
                                                                    *const tile_texts[];
@@ -88,7 +89,7 @@ bool leave_out_channels(trial *t, int value);
 bool change_rows(trial *t, int value);
 bool misread_tiles(trial *t, int value);
 
-/* What an operator's own tensors may have been taken for (tensors.c). */
+/* Wrong reads of an operator's own tensors (tensors.c). */
 enum { TENSORS_READ = 13 };
 extern const char *const tensor_texts[];
 bool read_tensors(trial *t, int value);
@@ -105,7 +106,7 @@ bool change_arriving(trial *t, int value);
 bool sum_some(trial *t, int value);
 bool leave_untransposed(trial *t, int value);
 
-/* SOFT by another form of its landmarks (landmarks.c). */
+/* SOFT with other landmarks, normalisations, distances or inverses (landmarks.c). */
 extern const char *const normalisation_texts[],
     *const landmark_texts[], *const landmark_count_texts[], *const sampling_texts[],
                                                                 *const inverse_texts[],
@@ -119,75 +120,75 @@ bool set_landmarks(trial *t, int value);
 bool set_landmark_count(trial *t, int value);
 bool set_sampling(trial *t, int value);
 
-/* Other norms or another state (norms.c), by number. fitted: with a number that is found by a
- * search. */
+/* Other norms or another state (norms.c), by number. fitted: a search finds a number in it. */
 int norm_change_count(void);
 bool norm_change_is_of(int value, atn_operator op, bool gradient);
 bool norm_change_is_fitted(int value);
 char *norm_change_text(int value, atn_operator op);
 bool change_norm(trial *t, int value);
-/* Tokens from, ..., to - 1 enter the state so many times. */
+/* Multiplies tokens from, ..., to - 1 by a factor in the state. */
 bool weigh_tokens(trial *t, int64_t from, int64_t to, double factor);
-/* The result of a normed trial, all rows; sets its number where that is sought. */
+/* The result of a normed trial, all rows. Sets the trial's number where that is searched for. */
 atn_status answer_normed(trial *t, double *to);
 
-/* Room for so many numbers, 0 at first, a copy of them, and memory of another kind: all freed with
- * the trial. */
+/* Memory that is freed with the trial: an array of zeros, a copy of an array, and memory allocated
+ * by the caller. */
 double *trial_own(trial *t, int64_t count);
 double *trial_copy(trial *t, const double *x, int64_t count);
 void trial_keep(trial *t, void *memory);
-/* Whether landmarks are appended: a change of arrays also is one of what is judged, whose values
- * say what is trivial; those stay where they are. */
+/* Whether landmarks are appended to the tokens; most changes of whole arrays are refused then. */
 bool trial_has_landmarks(const trial *t);
 result_kind parameter_result(atn_parameter which);
-/* K as an array of its own. */
+/* Makes K an array of its own. */
 void trial_separate_keys(trial *t);
 
-/* One of the hypotheses about a result of an operator. */
+/* A hypothesis about a result of an operator. */
 typedef struct {
-    result_kind kind; /* what it is about */
+    result_kind kind; /* of the result */
     int row;          /* of the tables in hypotheses.c */
     const parameter *p;
     int value;
     double real;
 } hypothesis;
 
-/* All of them, in the order in which they are named where several explain as much. To be freed. */
+/* All hypotheses, in the order in which they are named where several explain the result equally
+ * well. To be freed. */
 hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
 
-/* Whether it is tried with another: not where numbers are fitted, which come nearer to anything
- * then, or where the library does not compute it, which takes longer. */
+/* Whether it is tried in pairs: not if many numbers are fitted or one is searched for, which comes
+ * nearer to anything, nor if the weights are computed by weights.c, which takes longer than the
+ * library. */
 bool hypothesis_pairs(const hypothesis *h);
 
-/* How many numbers in it are fitted to the result: 0, 1, or 2 for many; and whether by a search,
- * which takes many answers. */
+/* How many numbers in it are fitted to the result: 0, 1, or 2 for many; and whether one is found by
+ * a search, which takes many answers. */
 int hypothesis_numbers(const hypothesis *h);
 bool hypothesis_searches(const hypothesis *h);
 
-/* Whether it is one of Q's, K's or the state's norms. */
+/* Whether it changes the norms of Q, K or the state. */
 bool hypothesis_is_of_norms(const hypothesis *h);
 
-/* Whether it is what became of the result that was claimed. */
+/* Whether it changes the result after it was computed. */
 bool hypothesis_is_of_result(const hypothesis *h);
 
 trial trial_start(const subject *s, result_kind kind);
 /* Makes the change. False: it cannot be made here, or nothing would change. */
 bool trial_change(trial *t, const hypothesis *h);
-/* The result's judged rows in a type. Negative: it cannot be computed. */
+/* The judged rows of the result, computed in a type. Negative: it cannot be computed. */
 atn_status trial_answer(atn_context *context, trial *t, atn_dtype dtype, atn_storage storage,
                         double *to);
-/* What is done to the result, to `to`. */
+/* Applies the changes of the result to `to`. */
 void trial_move(const trial *t, double *to);
 void trial_free(trial *t);
 
-/* What is left of a trial, after its changes, is one head of all batches'. False: it does not stand
- * by itself. */
+/* Reduces a trial, after its changes, to one head of one batch entry. False: its heads depend on
+ * each other. */
 bool trial_keep_head(trial *t, int64_t index);
-/* And of its queries so many, evenly spaced: of n, row i is row i n / rows. False: rows do not
- * stand by themselves. */
+/* Reduces it further to evenly spaced queries: row i becomes row i n / rows of n. False: its rows
+ * depend on each other. */
 bool trial_keep_rows(trial *t, int64_t rows);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a kernel may have read, or left out, in the place of its inputs. */
+/* Inputs that a kernel may have misread or left out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static bool can(const trial *t, unsigned capability)
 
 /* ---- Tails ---- */
 
-/* The last so many tokens; of a modulus, those behind its last multiple. */
+/* The last `count` tokens; with a modulus, the tokens after its last multiple. */
 static const struct {
     int64_t count, modulus;
 } tails[TAILS] = {{1, 0},  {2, 0},   {3, 0},  {4, 0},  {8, 0},  {16, 0},  {32, 0},
@@ -32,7 +32,7 @@ const char *const left_out_texts[] = {TAIL_TEXTS("left out:")};
 const char *const product_texts[] = {TAIL_TEXTS("left out of the product alone:")};
 const char *const twice_texts[] = {TAIL_TEXTS("counted twice:")};
 
-/* How many keys; 0: none, or as many as another row of the table has. */
+/* The number of keys in a tail; 0: there is none, or an earlier row of the table has as many. */
 static int64_t tail_of(const trial *t, int value)
 {
     int64_t keys = t->s.c.shape.key_tokens;
@@ -43,7 +43,7 @@ static int64_t tail_of(const trial *t, int value)
     return count < keys ? count : 0;
 }
 
-/* A key mask of its own, all there where there was none. */
+/* A key mask of the trial's own; without one before, no key is padding. */
 static unsigned char *own_mask(trial *t)
 {
     attention_case *c = &t->s.c;
@@ -80,7 +80,7 @@ bool leave_out_first(trial *t, int value)
     return t->s.c.shape.key_tokens > 1 && mask_keys(t, 0, 1);
 }
 
-/* V's last rows, or another tile's, multiplied. */
+/* Multiplies rows of V by a factor. */
 static bool multiply_values(trial *t, int64_t from, int64_t to, double factor)
 {
     attention_case *c = &t->s.c;
@@ -113,7 +113,7 @@ bool count_tail_twice(trial *t, int value)
 
 const char *const held_texts[] = {TAIL_TEXTS("= for +=: the product holds nothing but")};
 
-/* Linformer's sums over tokens are two, of K and of V. */
+/* Linformer has two sums over tokens, of K and of V, so both are masked. */
 bool hold_tail_alone(trial *t, int value)
 {
     int64_t keys = t->s.judged.shape.key_tokens, count = tail_of(t, value);
@@ -127,7 +127,7 @@ const char *const arriving_tail_texts[] = {TAIL_TEXTS("left out of the sum over 
 const char *const arriving_held_texts[] = {
     TAIL_TEXTS("= for +=: the sum over queries holds nothing but")};
 
-/* dY's last rows, or all but these, are 0. */
+/* Sets the last rows of dY, or all others, to 0. */
 static bool clear_arriving(trial *t, int value, bool last)
 {
     const atn_attention_shape *s = &t->s.judged.shape;
@@ -169,7 +169,7 @@ const char *const padded_texts[] = {
     "zeros up to the next 16 count as tokens", "zeros up to the next 32 count as tokens",
     "zeros up to the next 64 count as tokens", "zeros up to the next 128 count as tokens", NULL};
 
-/* x of every head with rows of 0 behind. */
+/* x with `more` rows of zeros appended to every head. */
 static double *lengthened(trial *t, const double *x, int64_t cols, int64_t rows, int64_t more)
 {
     int64_t heads = t->s.c.shape.batch * t->s.c.shape.heads;
@@ -234,17 +234,17 @@ bool shift_inputs(trial *t, int value)
     return rows > 1;
 }
 
-/* What rows of K and V are read from. */
+/* Where rows of K and V are read from. */
 typedef enum {
     FROM_HEAD_0,
     FROM_BATCH_0,
     FROM_HEAD_BEFORE,
-    FROM_GROUP_MODULO, /* of g key heads h mod g, for h / (heads / g) */
-    FROM_TOKENS_FIRST, /* batch x tokens x heads x width */
-    FROM_HEADS_FIRST,  /* heads x batch x tokens x width */
+    FROM_GROUP_MODULO, /* head h mod g of g key heads, not h / (heads / g) */
+    FROM_TOKENS_FIRST, /* as if laid out as batch x tokens x heads x width */
+    FROM_HEADS_FIRST,  /* as if laid out as heads x batch x tokens x width */
     FROM_NEXT_ROW,
-    LAST_FROM_BEFORE, /* of the last token alone: from the one before, */
-    LAST_FROM_NOWHERE /* or 0 */
+    LAST_FROM_BEFORE, /* only the last token: from the one before, */
+    LAST_FROM_NOWHERE /* or it is 0 */
 } row_source;
 
 enum { OF_K = 1, OF_V = 2 };
@@ -290,7 +290,7 @@ const char *const stride_texts[] = {"K of head 0 for every head",
                                     "K and V of the last token are 0, but count",
                                     NULL};
 
-/* The row of all heads' that row i of head h is read from; -1: none. */
+/* The row, among those of all heads, that is read as row i of head h; -1: none. */
 static int64_t source_row(const trial *t, row_source from, int64_t rows, int64_t b, int64_t h,
                           int64_t i)
 {
@@ -333,7 +333,7 @@ static double *misread(trial *t, const double *x, int64_t cols, row_source from)
     return y;
 }
 
-/* Whether it can be: there are heads, batch entries, groups of heads. */
+/* Whether the problem has enough heads, batch entries, groups of heads or tokens for it. */
 static bool can_misread(const trial *t, row_source from)
 {
     const atn_attention_shape *s = &t->s.c.shape;
@@ -357,7 +357,7 @@ bool change_stride(trial *t, int value)
         c->k = misread(t, c->k, c->shape.dim, from);
     if (values)
         c->v = misread(t, c->v, c->shape.value_dim, from);
-    return c->k || !keys || from < FROM_NEXT_ROW; /* K = Q was read as it is */
+    return c->k || !keys || from < FROM_NEXT_ROW; /* K = Q cannot be misread alone */
 }
 
 /* ---- Masks ---- */
@@ -370,7 +370,7 @@ const char *const mask_texts[] = {"padding mask of keys ignored",
                                   "padding mask of queries ignored: their rows are not 0",
                                   NULL};
 
-/* A mask inverted, or as batch entry 0 has it; null for null. */
+/* A mask inverted, or with the mask of batch entry 0 for every entry; null for null. */
 static unsigned char *changed_mask(trial *t, const unsigned char *mask, int64_t rows, bool invert)
 {
     int64_t count = t->s.c.shape.batch * rows;

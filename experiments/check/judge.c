@@ -19,7 +19,7 @@ double subject_unit(const subject *s)
                                             : atn_storage_roundoff(s->storage);
 }
 
-/* s of the statistics. */
+/* The s of `statistic` in check.h. */
 static double subject_sums(const subject *s)
 {
     double terms = (double)attention_case_terms(&s->judged);
@@ -41,7 +41,7 @@ ref_verdict worse_verdict(ref_verdict a, ref_verdict b)
             rows, 0, true, 2                                                                       \
     }
 
-/* Rows and columns are small: the worst of many is far out by chance. */
+/* Rows and columns have larger multiples: the worst of many small parts is far out by chance. */
 const statistic statistics[] = {
     {"size", "the error as a whole", PART_ENERGY, 0, 0, true, 2},
     {"row", "the worst row by itself", PART_ENERGY, 1, 0, true, 6},
@@ -71,7 +71,7 @@ static double square_norm(int64_t count, const double *x)
     return sum;
 }
 
-/* Sums over a row, a column, or a group of them: of error and of what is wanted. */
+/* Sums over a row, a column, or a group of them, of products of the error e and the wanted w. */
 typedef struct {
     double ee, ew, ww, e, count;
 } moments;
@@ -81,7 +81,7 @@ static void add_moments(moments *to, const moments *m)
     to->ee += m->ee, to->ew += m->ew, to->ww += m->ww, to->e += m->e, to->count += m->count;
 }
 
-/* Of every row, and behind them of every column. */
+/* The moments of every row, followed by those of every column. */
 static void find_moments(const yardstick *y, const double *e, moments *lines)
 {
     memset(lines, 0, (size_t)(y->rows + y->cols) * sizeof *lines);
@@ -94,9 +94,9 @@ static void find_moments(const yardstick *y, const double *e, moments *lines)
         }
 }
 
-/* The square of the norm of the part of the error that lies in a group. mean: of what is wanted, a
- * group's: an error counts for less where more is wanted than that, and relative errors of what is
- * next to nothing count for nothing. */
+/* The squared norm of the part of the error that lies in a group. mean: the mean squared norm of
+ * the wanted answer in the groups. Errors count less where more than that is wanted, and relative
+ * errors where next to nothing is wanted do not count. */
 static double square_of(part_kind kind, const moments *m, double mean, bool worst)
 {
     double wanted = worst ? fmax(m->ww, mean) : m->ww;
@@ -109,7 +109,7 @@ static double square_of(part_kind kind, const moments *m, double mean, bool wors
     return worst ? m->ew * m->ew / wanted * mean / wanted : m->ew * m->ew / wanted;
 }
 
-/* A statistic's groups are of so many lines, which are rows or columns. */
+/* A statistic's groups: each holds `length` of the `lines`, which are rows or columns. */
 typedef struct {
     bool columns;
     int64_t lines, length, count;
@@ -123,7 +123,7 @@ static grouping groups_of(const statistic *t, const yardstick *y)
     return (grouping){columns, lines, length, (lines + length - 1) / length};
 }
 
-/* all: the square norm of what is wanted. */
+/* The value of a statistic. all: the squared norm of the wanted answer. */
 static double measure(const yardstick *y, const statistic *t, double all, const moments *lines)
 {
     grouping g = groups_of(t, y);
@@ -140,10 +140,10 @@ static double measure(const yardstick *y, const statistic *t, double all, const 
     return sqrt(t->worst ? most : sum);
 }
 
-/* The norm of the error's projection on a direction; null: 0. */
+/* The norm of the error's projection on a direction; 0 if that is null. */
 static double along(const yardstick *y, const double *e, const double *direction)
 {
-    const double least = 0x1p-40; /* a direction that changes nothing is f64's rounding */
+    const double least = 0x1p-40; /* smaller changes are rounding in f64 */
     int64_t size = y->rows * y->cols;
     double product = 0, square = direction ? square_norm(size, direction) : 0;
     if (!(square > least * square_norm(size, y->want)))
@@ -153,7 +153,7 @@ static double along(const yardstick *y, const double *e, const double *direction
     return fabs(product) / sqrt(square);
 }
 
-/* V of a head as a direction of the output; null: it is not of the output's shape. */
+/* V of a head as a direction of the output; null: it does not have the output's shape. */
 static const double *values_of(const yardstick *y)
 {
     if (!y->c || y->c->shape.key_tokens != y->rows)
@@ -161,7 +161,8 @@ static const double *values_of(const yardstick *y)
     return y->c->v + y->head * y->rows * y->cols;
 }
 
-/* How many numbers a statistic has: one for each direction of the reach, and V. */
+/* The number of values of a statistic: for PART_DIRECTION one for each direction of the reach, and
+ * V. */
 static int directions_of(const statistic *t, const yardstick *y)
 {
     return t->kind == PART_DIRECTION ? y->reach.directions + 1 : 1;
@@ -188,9 +189,9 @@ static void measure_all(const yardstick *y, const double *e, double values[MOST_
 
 static const double mean_square = 0.4246609001440095; /* 1 / sqrt(8 ln 2): to nearest */
 
-/* By how much the mean over few noises may fall short of the next: 1 + 4 / sqrt(f), f the number of
- * independent numbers that they are made of. Two independent ones are as far from orthogonal as
- * 1/sqrt(f). */
+/* The factor by which another error may exceed the mean over a few noises: 1 + 4 / sqrt(f), where f
+ * is the number of independent numbers that they are made of. The cosine of the angle between two
+ * independent noises is about 1/sqrt(f), from which f is estimated. */
 static double chance(const yardstick *y, int count, double *const noise[])
 {
     int64_t size = y->rows * y->cols;
@@ -208,8 +209,8 @@ static double chance(const yardstick *y, int count, double *const noise[])
     return 1 + 4 / sqrt(fmax(independent, 1));
 }
 
-/* What is reached: of every statistic; as a whole, by the root mean square; and the chance of that.
- * Energies of noises have theirs in them. */
+/* What is reached: in every statistic, as a whole by the root mean square, and the factor for
+ * chance. Statistics of kind PART_ENERGY include that factor. */
 typedef struct {
     double most[MOST_STATISTICS], whole, spread;
 } reached_parts;
@@ -219,8 +220,8 @@ static bool is_energy(int at)
     return at < statistic_count && statistics[at].kind == PART_ENERGY;
 }
 
-/* The root mean squares of every statistic over noises, times a rounding; the chance is raised to
- * that of the larger noise. */
+/* Adds the root mean square of every statistic over noises, times a rounding. The factor for chance
+ * is that of the noises whose error is larger. */
 static void add_noise(const yardstick *y, int count, double *const noise[], double rounding,
                       reached_parts *r)
 {
@@ -249,12 +250,12 @@ static void add_runs(const yardstick *y, int count, double *const errors[], reac
     }
 }
 
-/* The largest that a good kernel's runs and roundings make of every statistic. */
+/* The largest value of every statistic that a good kernel's runs and roundings have. */
 static reached_parts find_reached(const yardstick *y)
 {
     double rounded = y->wide ? y->summed : y->stages * y->unit;
     reached_parts r = {.spread = 1};
-    if (y->wide) { /* results' own roundings, of every number by itself */
+    if (y->wide) { /* the results' roundings, which are independent */
         add_runs(y, y->reach.writtens, y->reach.written, &r);
         r.spread += 4 / sqrt((double)(y->rows * y->cols));
     }
@@ -269,26 +270,26 @@ static reached_parts find_reached(const yardstick *y)
     return r;
 }
 
-/* The part of what is wanted that a factor of each row or column may be wrong by: a denominator or
- * a norm, which all of its numbers share, may be stored in the type, too, and rounded once. No
- * noise shows it, nor do runs that keep it in f32. */
+/* The part of the wanted answer by which a factor of each row or column may be wrong: a denominator
+ * or norm that all of its numbers share may be stored in the type, too, and is then rounded once.
+ * Neither noises nor runs that keep it in f32 show that. */
 static double shared_factor(const yardstick *y, const statistic *t)
 {
     bool of_lines = t->kind == PART_FACTOR && (t->rows == 1 || t->cols == 1);
     return of_lines && !y->wide ? mean_square * y->unit : 0;
 }
 
-/* The part of an error that may lie in a mean where each row has one rounding that all of its
- * numbers share. In a backward pass these are a softmax's row term, or what goes through a norm or
- * a denominator, which no noise of the inputs shows: they cancel there with the rest. A row's mean
- * then is all of its error, and that of n rows, independent of each other, 1/sqrt(n) of it, with
- * 4 standard deviations 4/sqrt(n). Only narrow types store such a number so coarsely. */
+/* The part of an error that may lie in a mean because all numbers of a row share one rounding: in a
+ * backward pass that of a softmax's row term, or of the derivative through a norm or denominator.
+ * Noises of the inputs do not show it, because it cancels there. The mean of a row may then have
+ * all of the row's error. The mean of n independent rows has 1/sqrt(n) of it, and 4/sqrt(n) at 4
+ * standard deviations. Only narrow types store such a number so coarsely. */
 static double shared_by_rows(const yardstick *y, const statistic *t)
 {
     return y->stages == 1 || y->wide ? 0 : t->rows ? 1 : fmin(1, 4 / sqrt((double)y->rows));
 }
 
-/* The bounds of every statistic, but not yet whether trivial outputs would pass. */
+/* The bounds of every statistic; whether trivial outputs would pass is tested later. */
 static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
@@ -316,8 +317,8 @@ static const char *rule_name(const yardstick *y, const statistic *t, int directi
                                              : "V";
 }
 
-/* The ratio of the first statistic that FAILs, and its name; where none does, the largest of all.
- * Nothing over nothing is 0. */
+/* The ratio and the name of the first statistic that FAILs, or, if none does, of the largest ratio.
+ * 0/0 is 0. */
 static double deciding_ratio(const yardstick *y, const bounds *b, const double *e,
                              const char **rule)
 {
@@ -327,7 +328,7 @@ static double deciding_ratio(const yardstick *y, const bounds *b, const double *
     for (int i = 0, at = 0; i < statistic_count; i++)
         for (int j = 0; j < directions_of(&statistics[i], y); j++, at++) {
             double ratio = values[at] > 0 ? values[at] / b->bound[at] : values[at];
-            if (ratio <= deciding * (1 + 0x1p-10)) /* the more general of equal ones */
+            if (ratio <= deciding * (1 + 0x1p-10)) /* of equal ones the more general */
                 continue;
             deciding = ratio;
             *rule = rule_name(y, &statistics[i], j);
@@ -348,7 +349,7 @@ static double *error_of(const yardstick *y, const double *got)
     return e;
 }
 
-/* Whether an answer of one row for all tokens would not FAIL. */
+/* Whether an answer with the same row for all tokens would not FAIL. */
 static bool row_passes(const yardstick *y, const bounds *b, const double *row)
 {
     const char *rule;
@@ -373,9 +374,9 @@ static void mean_row(int64_t rows, int64_t cols, const double *x, const unsigned
         mean[i % cols] += !there || there[i / cols] ? x[i] / count : 0;
 }
 
-/* Zeros, the mean of the rows that are wanted, the mean of the values: what says nothing about
- * tokens must FAIL, or a pass says nothing either. One row is its own mean; zeros may be what is
- * wanted. */
+/* Whether a trivial output would pass: zeros, the mean of the wanted rows, or the mean of the
+ * values. These say nothing about tokens; if they pass, a pass means nothing. A single row is its
+ * own mean, and zeros may be the wanted answer. */
 static bool is_trivial(const yardstick *y, const bounds *b)
 {
     double *row = must_allocate((size_t)y->cols, sizeof *row);
@@ -404,7 +405,7 @@ static bool is_finite(int64_t count, const double *x)
     return true;
 }
 
-/* Why nothing can be said whatever the result; null: something can. */
+/* Why no verdict is possible for any result; null: one is. */
 static const char *why_undefined(const yardstick *y)
 {
     int64_t size = y->rows * y->cols;
@@ -465,14 +466,14 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
 
 /* ---- A result ---- */
 
-/* Whether an inverse would leave less than half of the digits of what is stored. */
+/* Whether an inverse would leave less than half of the digits of the stored type. */
 static bool must_be_wide(const subject *s, double kappa)
 {
     return subject_inverts(s) && s->storage != ATN_STORAGE_NATIVE &&
            kappa * sqrt(subject_unit(s)) > 1;
 }
 
-/* Operands of two products one after the other, all of which tensor cores may cut off to tf32. */
+/* The operands of two successive products, all of which tensor cores may truncate to tf32. */
 enum { CUTS = 4 };
 
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
@@ -515,8 +516,8 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
     return y;
 }
 
-/* kappa of each head by the noises; a gradient's inverse is that of its head's output, a
- * parameter's that of all heads. inverse: what the inverse makes of it, of each head. */
+/* kappa of each head from the noises, raised to that of the inverse: of the same head for outputs
+ * and gradients, of all heads for a parameter. inverse: kappa of each head's inverse. */
 static void find_result_conditions(const subject *s, result_kind kind, const double *inverse,
                                    result_verdict *v)
 {
@@ -598,7 +599,8 @@ static int report_status(atn_context *context, const subject *s, bool exact, atn
     return status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
 }
 
-/* What is wanted: exactly where that is cheap, the others by one call of the library. */
+/* Computes the wanted answers: exactly where that is cheap, the others by one call of the
+ * library. */
 static int find_answers(atn_context *context, const subject *s, const result_group *g)
 {
     result_group others = {0};
@@ -628,7 +630,7 @@ static int find_answers(atn_context *context, const subject *s, const result_gro
     return report_status(context, s, false, status);
 }
 
-/* The same, while `g->shown` says how far it is. */
+/* Computes the wanted answers and what good kernels reach, and shows the progress. */
 static int find_shown(atn_context *context, const subject *s, const result_group *g)
 {
     int code = find_answers(context, s, g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SOFT and SOFT++ by other landmarks, another normalisation or no inverse. */
+/* SOFT and SOFT++ with other landmarks, another normalisation or no inverse. */
 #include <math.h>
 
 #include "check/hypotheses.h"
@@ -96,7 +96,7 @@ bool set_landmark_count(trial *t, int value)
     return fits && *number > 0 && *number <= n && *number <= t->s.c.shape.key_tokens;
 }
 
-/* Sums of the tokens whose mean a landmark is. */
+/* Landmarks are sums of tokens instead of means. */
 bool sum_landmarks(trial *t, int value)
 {
     int64_t m = subject_landmarks(&t->s);

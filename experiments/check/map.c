@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How large a result's error is in which blocks of rows and columns, and in which heads. */
+/* The size of a result's error in blocks of rows and columns, and in heads. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "check/check.h"
 #include "common/report.h"
 
-/* Powers of 2, as the tiles of kernels are. */
+/* The smallest power of 2, like the tiles of kernels, for which there are at most `most` blocks. */
 static int64_t block_of(int64_t count, int64_t most)
 {
     int64_t block = 1;
@@ -46,7 +46,8 @@ int64_t map_last_col(const error_map *m, int64_t across)
     return (next < m->cols ? next : m->cols) - 1;
 }
 
-/* As a row's error is judged (STATISTIC_ROW), which may have so much in each of its elements. */
+/* Judges a block with the bound of STATISTIC_ROW, in proportion to the root of its number of
+ * elements. */
 static map_cell block_cell(const yardstick *y, const bounds *b, const double *got,
                            const error_map *m, int64_t down, int64_t across)
 {
@@ -96,7 +97,7 @@ error_map map_heads(const subject *s, result_kind kind, const result_verdict *v,
     int64_t heads = result_heads(&s->judged, kind);
     int64_t batch = kind >= RESULT_PARAMETERS ? 1 : s->judged.shape.batch;
     error_map m = map_of(batch, heads / batch, most_rows, most_cols);
-    for (int64_t i = 0; i < heads; i++) { /* the gravest of a block */
+    for (int64_t i = 0; i < heads; i++) { /* a cell shows the gravest of its heads */
         map_cell *to = &m.cells[i / m.cols / m.block_rows * m.across + i % m.cols / m.block_cols];
         map_cell cell = head_cell(&v->heads[i]);
         if (cell.state > to->state || (cell.state == to->state && cell.over > to->over))

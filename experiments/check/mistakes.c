@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --mistake: what somebody knows to go wrong in his own kernel, tried before the known mistakes. */
+/* --mistake: mistakes that users add for their own kernels; they are tried before the known
+ * ones. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 static const char expected_line[] =
     "NAME: PARAMETER=VALUE ..., scale=NUMBER or RESULT=FILE.npy (output, grad-tokens, ...)";
 
-/* The result that a word NAME=FILE.npy gives; RESULT_COUNT: it is a parameter. */
+/* The result that a word NAME=FILE.npy names; RESULT_COUNT: it is a parameter. */
 static result_kind result_of(const attention_case *c, const char *word, size_t length)
 {
     for (int kind = 0; kind < RESULT_COUNT; kind++) {
@@ -38,7 +39,7 @@ static int set_scale(const char *place, const char *value, own_mistake *m)
     return EXIT_PASS;
 }
 
-/* The parameters of a mistake, by what sets the claimed ones. */
+/* Sets the parameters of a mistake in the same way as --param sets the claimed ones. */
 static int set_parameters(const char *place, const text_list *changes, subject *to, own_mistake *m)
 {
     const atn_attention_desc claimed = to->c.reference;
@@ -50,7 +51,7 @@ static int set_parameters(const char *place, const text_list *changes, subject *
     return code;
 }
 
-/* What follows a mistake's name: words. */
+/* Reads the words after a mistake's name. */
 static int read_words(const program_options *s, atn_context *context, const char *place,
                       char *words, subject *to, own_mistake *m)
 {
@@ -88,7 +89,7 @@ static int read_words(const program_options *s, atn_context *context, const char
                : code;
 }
 
-/* A line that is neither empty nor a comment. */
+/* Reads a line that is neither empty nor a comment. */
 static int read_line(const program_options *s, atn_context *context, const char *place, char *line,
                      subject *to)
 {

@@ -13,7 +13,7 @@ bool is_normed(atn_operator op)
     return op == ATN_SIMA || op == ATN_XNORM || op == ATN_XCA;
 }
 
-/* ---- What is claimed ---- */
+/* ---- Divisions ---- */
 
 static norm_division claimed_division(const atn_attention_desc *desc, int place)
 {
@@ -37,7 +37,7 @@ static norm_division claimed_division(const atn_attention_desc *desc, int place)
     return d;
 }
 
-/* What is claimed but for what was changed. */
+/* The claimed division with the form's changes. */
 static norm_division division_of(const attention_case *c, const norm_form *form, int place)
 {
     norm_division claimed = claimed_division(&c->reference, place), d = form->of[place];
@@ -51,13 +51,13 @@ static norm_division division_of(const attention_case *c, const norm_form *form,
 
 /* ---- Hats ---- */
 
-/* x whose lines are divided by the norms of those of `of`, of the same columns. */
+/* x with its lines divided by the norms of the lines of `of`, a matrix with as many columns. */
 typedef struct {
     norm_division by;
     int64_t rows, cols, of_rows;
     const double *x, *of;
-    const unsigned char *there, *of_there; /* rows that there are; null: all */
-    double *roots, *norms;                 /* of each line: without epsilon, and as it divides */
+    const unsigned char *there, *of_there; /* rows that are not padding; null: all */
+    double *roots, *norms; /* of each line: the norm without epsilon, and the divisor */
     double *y;
 } hat;
 
@@ -111,7 +111,7 @@ static void find_norms(hat *h)
     free(counts);
 }
 
-/* Takes h's description; the rest is to be freed by hat_free. */
+/* Computes a hat from its description. To be freed by hat_free. */
 static void put_hat(hat *h)
 {
     h->roots = must_allocate((size_t)line_count(h), sizeof *h->roots);
@@ -130,7 +130,7 @@ static void hat_free(hat *h)
     free(h->roots), free(h->norms), free(h->y);
 }
 
-/* The derivative of a line's norm by one of its terms, but for what does not depend on that. */
+/* The derivative of a line's norm by one of its terms, without the factor of a mean. */
 static double slope(const hat *h, double x, int64_t line)
 {
     double sign = h->by.no_sign || x >= 0 ? 1 : -1, root = h->roots[line];
@@ -148,7 +148,7 @@ static double slope(const hat *h, double x, int64_t line)
     }
 }
 
-/* dx and d(of) from g, the derivative by y; both are added to. */
+/* The backward pass of a hat: adds to dx and d(of) from g, the derivative by y. */
 static void take_hat_off(const hat *h, const double *g, double *dx, double *dof)
 {
     const norm_division *by = &h->by;
@@ -185,9 +185,9 @@ typedef struct {
     const norm_form *form;
     int64_t index, n, n_k, d, dv;
     unsigned char *q_there, *k_there;
-    double *q_given, *k_given; /* rows that are not there are 0 */
+    double *q_given, *k_given; /* with rows of padding set to 0 */
     const double *v;
-    double parameter; /* gamma, tau; 1 */
+    double parameter; /* gamma or tau; else 1 */
     hat q, k;
 } head;
 
@@ -196,7 +196,7 @@ static bool is_xca(const head *h)
     return h->c->reference.op == ATN_XCA;
 }
 
-/* S is d x so many. */
+/* The number of columns of S, which has d rows. */
 static int64_t state_cols(const head *h)
 {
     return is_xca(h) ? h->d : h->dv;
@@ -306,7 +306,7 @@ static void head_free(head *h)
     free(h->q_given), free(h->k_given), free(h->q_there);
 }
 
-/* The factors of S's product, tokens x d and tokens x dv: the first with the tokens' weights. */
+/* x with every row multiplied by its token's weight in S. */
 static double *weighted(const head *h, const double *x, int64_t rows, int64_t cols)
 {
     double *y = zeros(rows * cols);
@@ -315,7 +315,7 @@ static double *weighted(const head *h, const double *x, int64_t rows, int64_t co
     return y;
 }
 
-/* S as its sum is. */
+/* Adds the sum over tokens to S. */
 static void sum_state(const head *h, double *s)
 {
     bool xca = is_xca(h);
@@ -324,7 +324,7 @@ static void sum_state(const head *h, double *s)
     free(left);
 }
 
-/* What is still there of the sums of others is added to a head's own. */
+/* Adds to a head's S the sums of others that are still in the accumulator. */
 static void add_stale(const norm_form *form, const attention_case *c, int64_t index,
                       const double *sums, double *s)
 {
@@ -349,7 +349,8 @@ static void transpose(int64_t m, double *s)
         }
 }
 
-/* exp(tau S), each line over that of its maximum: that cancels where it is divided by its norm. */
+/* exp(tau S) divided by the largest value of its line, which cancels when the line is divided by
+ * its norm. */
 static void exponentiate(const hat *h, int64_t m, double factor, const double *s, double *e)
 {
     double *most = zeros(m);
@@ -364,9 +365,9 @@ static void exponentiate(const hat *h, int64_t m, double factor, const double *s
     free(most);
 }
 
-/* A head's way to Y: the state, exp of it (xca), what follows from that, and Y without gamma. */
+/* The steps to a head's Y: the state, exp of it (xca), the hat of that, and Y without gamma. */
 typedef struct {
-    double factor; /* gamma^2, tau */
+    double factor; /* gamma^2 or tau */
     double *s, *e, *y;
     hat t;
 } forward;
@@ -408,12 +409,13 @@ static void forward_free(forward *f)
     free(f->s), free(f->e), free(f->y);
 }
 
-/* Derivatives by Q, K, V and gamma or tau, which are added to. */
+/* Derivatives by Q, K, V and gamma or tau, to which is added. */
 typedef struct {
     double *q, *k, *v, *parameter;
 } derivatives;
 
-/* From dS, and dQ^ as far as it is known: through the sum, and what Q and K are divided by. */
+/* Derivatives by Q, K and V from dS, through the sum over tokens and the norms of Q and K. dq holds
+ * the derivative by Q^ that is known so far. */
 static void leave_state(const head *h, const double *ds, double *dq, const derivatives *to)
 {
     int64_t cols = state_cols(h);
@@ -428,7 +430,7 @@ static void leave_state(const head *h, const double *ds, double *dq, const deriv
     free(left), free(right), free(dk);
 }
 
-/* dS of xca from g = dY, and what is V's; returns what is along tau. */
+/* dS of xca from g = dY; adds to dV. Returns the derivative by `factor`. */
 static double leave_xca(const head *h, const forward *f, const double *g, double *ds, double *dv)
 {
     int64_t size = h->d * h->d;
@@ -437,7 +439,7 @@ static double leave_xca(const head *h, const forward *f, const double *g, double
     add_product(false, false, h->n, h->d, h->d, g, f->t.y, dv);
     if (h->form->hat_transposed) {
         transpose(h->d, dt);
-        transpose(h->d, f->t.y); /* as it was divided */
+        transpose(h->d, f->t.y); /* take_hat_off needs it as it was divided */
     }
     take_hat_off(&f->t, dt, ds, ds);
     for (int64_t i = 0; i < size; i++) {
@@ -449,7 +451,7 @@ static double leave_xca(const head *h, const forward *f, const double *g, double
     return along;
 }
 
-/* The same of the others, whose g also goes to Q^, along gamma. */
+/* The same for sima and xnorm, where g also contributes to the derivative by Q^. */
 static double leave_product(const head *h, const forward *f, double *g, double *ds, double *dq)
 {
     double *dt = zeros(h->d * h->dv), along = 0;
@@ -487,7 +489,7 @@ static bool can_answer(const attention_case *c, const norm_form *form, result_ki
            (kind < RESULT_PARAMETERS || result_exists(c, kind));
 }
 
-/* Every head's S; to be freed. */
+/* S of every head; to be freed. */
 static double *all_sums(const attention_case *c, const norm_form *form)
 {
     int64_t heads = c->shape.batch * c->shape.heads, size = state_size(c);
@@ -500,7 +502,7 @@ static double *all_sums(const attention_case *c, const norm_form *form)
     return sums;
 }
 
-/* A head's part of the result: rows of its own, or a sum over the batch. */
+/* Writes a head's rows of a result, or adds to a parameter's sum over the batch. */
 static void add_result(const attention_case *c, result_kind kind, int64_t index, const forward *f,
                        const derivatives *d, double *to)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Q, K or the state divided by other norms than they should be, and other states. */
+/* Other norms by which Q, K or the state may have been divided, and other states. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "check/hypotheses.h"
 #include "common/report.h"
 
-/* Matrices that are divided: of SimA and XCA Q and K, of XNorm Q and K^T V. */
+/* The matrices that are divided: Q and K in SimA and XCA, Q and K^T V in XNorm. */
 enum { OF_Q = 1 << NORM_OF_Q, OF_K = 1 << NORM_OF_K, OF_STATE = 1 << NORM_OF_STATE };
 enum { GROUPS = 3 };
 static const struct {
@@ -23,21 +23,21 @@ static const struct {
 #define XCA    (1u << ATN_XCA)
 #define NORMED (SIMA | XNORM | XCA)
 
-/* Which tokens a tile's norms are of. */
+/* The tokens whose norms are taken, in tiles. */
 typedef enum { TILE_NOT, TILE_FIRST, TILE_BUT_LAST, TILE_LAST, TILE_EACH } tile_kind;
 
-/* A change: of each group in turn, %s its name, or where `places` are given, of these. What is 0 in
- * it stays. */
+/* A change: of each group in turn, whose name replaces %s, or, if `places` are given, of these.
+ * Fields that are 0 change nothing. */
 typedef struct {
     const char *text;
     unsigned operators;
-    bool gradient; /* of gradients alone */
-    int places;    /* OF_, or WITHOUT: no matrix is divided otherwise */
+    bool gradient; /* for gradients alone */
+    int places;    /* OF_, or WITHOUT: no division is changed */
     norm_division how;
     tile_kind tile;
-    int64_t length; /* of the tile */
+    int64_t length; /* of a tile */
     trial_search search;
-    norm_form form; /* what is not said by `how` */
+    norm_form form; /* changes other than of the division */
 } norm_change;
 
 enum { WITHOUT = 8 };
@@ -122,7 +122,7 @@ static const norm_change norm_changes[] = {
 };
 enum { NORM_CHANGES = sizeof norm_changes / sizeof *norm_changes };
 
-/* A value is a change of one of its groups. */
+/* A value is a change together with one of its groups. */
 int norm_change_count(void)
 {
     return NORM_CHANGES * GROUPS;
@@ -155,9 +155,9 @@ char *norm_change_text(int value, atn_operator op)
                        groups[op == ATN_XNORM][value % GROUPS].name, at + strlen("%s"));
 }
 
-/* ---- Making one ---- */
+/* ---- Making a change ---- */
 
-/* The rows of a matrix whose norms a tile's are; false: all. */
+/* Sets the rows over which norms are taken; false: there is only one tile. */
 static bool find_tile(const norm_change *n, int64_t rows, norm_division *how)
 {
     int64_t tail = rows % n->length > 0 ? rows % n->length : n->length;
@@ -171,7 +171,7 @@ static bool find_tile(const norm_change *n, int64_t rows, norm_division *how)
     return rows > n->length;
 }
 
-/* Applies a change of a division to what has been computed. */
+/* Applies a change to a division. */
 static bool change_division(const norm_change *n, int64_t rows, norm_division *to)
 {
     const norm_division *how = &n->how;
@@ -236,16 +236,17 @@ bool weigh_tokens(trial *t, int64_t from, int64_t to, double factor)
     return to > from;
 }
 
-/* ---- A number that is fitted ---- */
+/* ---- A number that is searched for ---- */
 
-/* One head's problem, on which a number is sought: it is the same for all. */
+/* The problem in which a number is searched for: usually one head, as the number is the same for
+ * all. */
 typedef struct {
     const trial *t;
     attention_case c;
     norm_form form;
     const double *dout, *got;
     int64_t size;
-    double *at, *moved; /* answers */
+    double *at, *moved; /* room for two answers */
 } search;
 
 static void put_number(search *s, double number)
@@ -262,7 +263,7 @@ static atn_status answer_with(search *s, double number, double *to)
     return normed_answer(&s->c, &s->form, s->dout, s->t->kind, to);
 }
 
-/* The square of what is left. */
+/* The squared error that remains. */
 static double left_with(search *s, double number)
 {
     double left = 0;
@@ -273,7 +274,7 @@ static double left_with(search *s, double number)
     return isnan(left) ? INFINITY : left;
 }
 
-/* A step of Gauss and Newton from a number, whose answer is `at`. */
+/* A Gauss-Newton step from a number whose answer is `at`. */
 static double step_from(search *s, double number)
 {
     double by = 0x1p-20 * number, product = 0, square = 0;
@@ -287,8 +288,8 @@ static double step_from(search *s, double number)
     return square > 0 ? product / square : 0;
 }
 
-/* The best power of ten, of either sign where it may have one, and from there the nearest minimum.
- */
+/* The best of the powers of sqrt(10) times the typical size, of either sign for an initial value;
+ * from there Gauss-Newton steps to the nearest minimum. */
 static double find_number(search *s)
 {
     enum { POWERS = 13, STEPS = 12 };
@@ -304,7 +305,7 @@ static double find_number(search *s)
         }
     }
     for (int i = 0; i < STEPS && best != 0; i++) {
-        left_with(s, best); /* its answer */
+        left_with(s, best); /* sets s->at */
         double next = best + step_from(s, best), left = left_with(s, next);
         if (!(left < least))
             break;
@@ -314,7 +315,8 @@ static double find_number(search *s)
     return best;
 }
 
-/* The first head alone; the gradient of a parameter has no part of its own. */
+/* Searches in the first head alone, except for gradients of parameters, which are sums over heads,
+ * and for stale accumulators. */
 static search start_search(const trial *t)
 {
     search s = {.t = t,
@@ -333,7 +335,7 @@ static search start_search(const trial *t)
 atn_status answer_normed(trial *t, double *to)
 {
     norm_form form = t->norms;
-    /* ranges of rows and weights are of other tokens */
+    /* ranges of rows and weights were set for another number of tokens */
     if (t->normed_tokens != t->s.c.shape.tokens || t->normed_keys != t->s.c.shape.key_tokens)
         return ATN_ERR_UNSUPPORTED;
     if (t->search) {

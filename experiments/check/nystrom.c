@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nystromformer (Xiong et al. 2021) with one thing done otherwise: Y = F Z B V with
- * F = softmax(c Q K~^T), A = softmax(c Q~ K~^T), B = softmax(c Q~ K^T), Z an iterate for A+. */
+/* Nystromformer (Xiong et al. 2021) with a change: Y = F Z B V with F = softmax(c Q K~^T), A =
+ * softmax(c Q~ K~^T), B = softmax(c Q~ K^T), Z an iterate for A+. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "check/features.h"
 #include "common/report.h"
 
-/* A head's matrices: steps + 1 iterates of m x m behind each other, the first one Z_0. */
+/* A head's matrices. `iterates` holds steps + 1 matrices of m x m, the first one Z_0. */
 typedef struct {
     const attention_case *c;
     const weight_form *form;
@@ -17,9 +17,9 @@ typedef struct {
     const unsigned char *query_there, *key_there;
     int steps;
     double *q_means, *k_means, *f, *a, *b, *iterates, *bv, *zbv;
-    double norm; /* that Z_0 is divided by */
+    double norm; /* by which Z_0 is divided */
     int64_t norm_column;
-    double *da, *dq, *dk, *dv_; /* what comes back */
+    double *da, *dq, *dk, *dv_; /* derivatives */
 } nystrom;
 
 static double *room(int64_t count)
@@ -53,7 +53,7 @@ static segment segment_of(const nystrom *h, int64_t tokens, int64_t i)
     return s;
 }
 
-/* Of a token in its landmark; 0 where it is padding. */
+/* The weight of a token in its landmark; 0 for padding. */
 static double share_of(const nystrom *h, const unsigned char *there, int64_t i, segment s)
 {
     nystrom_form form = h->form->nystrom;
@@ -187,7 +187,7 @@ static void invert(nystrom *h)
     free(t);
 }
 
-/* dA from dZ, which is overwritten. Returns what comes to the norm. */
+/* Adds to dA from dZ, which is overwritten. Returns the derivative by the norm. */
 static double invert_backward(const nystrom *h, double *dz, double *da)
 {
     int64_t m = h->m, size = m * m;
@@ -301,7 +301,7 @@ static void head_output(nystrom *h, double *y)
     clear_padded(h, y);
 }
 
-/* All but what goes through A. Returns what comes to the norm. */
+/* All of the gradient except the part through A. Returns the derivative by the norm. */
 static double head_gradient(nystrom *h, const double *arriving)
 {
     int64_t m = h->m, n = h->n, keys = h->keys, d = h->d, dv = h->dv;
@@ -347,7 +347,7 @@ static void bottleneck_gradient(nystrom *h, double dnorm)
     free(dk_means), free(dq_means);
 }
 
-/* ---- All of them ---- */
+/* ---- All heads ---- */
 
 bool nystrom_exists(const attention_case *c, const weight_form *form)
 {
@@ -360,8 +360,8 @@ bool nystrom_exists(const attention_case *c, const weight_form *form)
             c->shape.tokens % o->landmarks + c->shape.key_tokens % o->landmarks > 0);
 }
 
-/* The maximum over the whole batch replaces each norm, and its gradient goes to the
- * one matrix that has it. */
+/* Replaces each norm by the largest of the whole batch. Returns the index of the matrix that has
+ * it, which receives its gradient. */
 static int64_t share_norms(nystrom *all, int64_t heads)
 {
     int64_t largest = 0;

@@ -15,8 +15,8 @@
 
 /* ---- Style ---- */
 
-/* --m0: what passes; the others: levels over it. What is zero is hatched, so that colour is not all
- * that tells it. */
+/* --m0: passes; --m1 to --m5: levels above that. Zeros are hatched, so that colour is not their
+ * only mark. */
 static const char style[] =
     ":root{--m0:#eef1f5;--m1:#fbd9a5;--m2:#f7ab6b;--m3:#ea7542;--m4:#c63c2a;--m5:#85101c;"
     "--zero:#0b62a8;--none:#6f4fa0}\n"
@@ -45,13 +45,13 @@ static const char hatch[] =
 
 /* ---- Heat maps ---- */
 
-/* Units of the picture. */
+/* In units of the SVG picture. */
 enum { WIDTH = 360, LEFT = 70, RIGHT = 12, TOP = 10, BOTTOM = 44, TALL = 256, TALLEST_CELL = 24 };
 enum { MOST_ROWS = 64, MOST_COLS = 64, LEVELS = 5, MOST_FIGURES = 8, MOST_TICKS = 8 };
 
 typedef struct {
     const error_map *m;
-    const char *const *rows, *const *cols; /* what they are of */
+    const char *const *rows, *const *cols; /* names, singular and plural */
     map_levels levels;
     double width, height; /* of a cell */
 } heat_map;
@@ -95,7 +95,7 @@ static void write_marks(FILE *file, const heat_map *h, bool row)
         write_mark(file, h, row, i);
 }
 
-/* Cells that look alike are one rectangle, as wide and then as tall as it can be. */
+/* Merges cells that look alike into rectangles, as wide and then as tall as possible. */
 static void write_cells(FILE *file, const heat_map *h)
 {
     const error_map *m = h->m;
@@ -157,7 +157,7 @@ static void write_key(FILE *file, const heat_map *h)
     fputs("</ul>\n", file);
 }
 
-/* A figure: its title, the map, its key and what the colours are of. */
+/* A figure: title, map, key and caption. */
 static void write_map(check_page *page, const error_map *m, const char *title,
                       const char *const rows[2], const char *const cols[2], const char *caption)
 {
@@ -193,7 +193,7 @@ static void write_verdict(FILE *file, ref_verdict verdict)
     fprintf(file, "<span class=\"verdict\" data-verdict=\"%s\">%s</span>", name, name);
 }
 
-/* Writes a text that is then freed. */
+/* Writes a text and frees it. */
 static void write_paragraph(FILE *file, const char *class, char *text)
 {
     fprintf(file, "<p%s>", class);
@@ -202,7 +202,7 @@ static void write_paragraph(FILE *file, const char *class, char *text)
     free(text);
 }
 
-/* A line break is no character of HTML's text. */
+/* Replaces line breaks by spaces. */
 static char *in_one_line(char *text)
 {
     size_t length = strlen(text);
@@ -223,7 +223,7 @@ static void write_head_map(check_page *page, const subject *s, result_kind kind,
     free(caption), free(title), free(block), free(place);
 }
 
-/* Why some have no map, each reason once. */
+/* Says why some heads have no map, each reason once. */
 static void write_missing(FILE *file, const subject *s, result_kind kind, const result_verdict *v,
                           int count, const int64_t *heads)
 {
@@ -340,7 +340,7 @@ void check_page_add(check_page *page, const subject *s, result_kind kind, const 
 static const column fact_columns[] = {{"what", COLUMN_TEXT, "", ""},
                                       {"value", COLUMN_TEXT, "", ""}};
 
-/* Adds a row; the value is then freed. */
+/* Adds a row and frees the value. */
 static void add_fact(table *t, const char *what, char *value)
 {
     table_text(t, what);

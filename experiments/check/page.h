@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verdict as one HTML page that needs nothing else: no script, no font, no address outside it.
- */
+/* The verdict as one self-contained HTML page: it refers to no script, font or address outside. */
 #ifndef EXPERIMENTS_CHECK_PAGE_H
 #define EXPERIMENTS_CHECK_PAGE_H
 
@@ -8,10 +7,10 @@
 #include "common/files.h"
 #include "common/table.h"
 
-/* What is known of it so far; {0}: no page was asked for, and nothing is done. */
+/* The content so far; {0}: no page was asked for, and all functions do nothing. */
 typedef struct {
-    new_file file; /* whole or not there */
-    FILE *text;    /* of the results that were judged */
+    new_file file; /* appears only when it is complete */
+    FILE *text;    /* sections of the judged results */
     char *body;
     size_t size;
     table *results;

@@ -150,14 +150,14 @@ static bool read_whole(const char *text, int64_t least, int64_t most, int64_t *v
     return *value >= least && *value <= most;
 }
 
-/* Names or flags: the index of text, or -1. */
+/* The index of a name or flag; -1: there is none. */
 static int find_choice(const parameter *p, const char *text)
 {
     static const char *const flags[] = {"false", "true", NULL};
     return names_find(p->choices ? p->choices : flags, text);
 }
 
-/* The description that the parameters are set in. */
+/* The place where parameters are set, for error messages. */
 static const char *origin = "--param";
 
 static int fail(const char *name, const char *value, const char *expected)
@@ -189,8 +189,8 @@ _Static_assert(sizeof(atn_inverse_method) == sizeof(int) && sizeof(atn_cosine) =
 
 /* ---- Files ---- */
 
-/* 1 x heads x rows x cols of 2 to 4 dimensions: of four, a first that is 1 counts for nothing, and
- * a second; otherwise the last two are one (convolutions, as frameworks keep them). */
+/* 1 x heads x rows x cols from 2 to 4 dimensions. Of four, the first or the second is dropped if it
+ * is 1; otherwise the last two become one (filters of convolutions, as frameworks store them). */
 atn_tensor parameter_tensor(const npy_array *a)
 {
     if (a->batch == 1)

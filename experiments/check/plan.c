@@ -9,22 +9,21 @@
 
 #include "common/report.h"
 
-/* Where nothing is said: a tile of 64 tokens and a tail of 8, as narrow as tiles of a GPU can be.
- */
+/* Default sizes: 72 tokens are a tile of 64 and a tail of 8; 16 is the narrowest tile of a GPU. */
 static const int64_t usual[AXES] = {
     [AXIS_N] = 72, [AXIS_D] = 16, [AXIS_BATCH] = 1, [AXIS_MASKS] = CASE_MASK_NONE};
 enum { USUAL_HEADS = 2 };
 
-/* From how many tokens on landmarks are SOFT's 7 x 7 or so (SOFT IJCV, Tab. 1); fewer have fewer.
- */
+/* From so many tokens on there are about 7 x 7 landmarks, as in SOFT (SOFT IJCV, Tab. 1); below,
+ * fewer. */
 enum { MANY_TOKENS = 196, SOFT_LANDMARKS = 49 };
 
-/* A grid of fewer rows is hardly one: windows of consecutive tokens take its place. */
+/* The fewest rows of a grid; otherwise landmarks are those of windows of consecutive tokens. */
 enum { LEAST_ROWS = 4 };
 
 /* ---- Reading ---- */
 
-/* What the files that are given decide by themselves. */
+/* Refuses options whose values the given files determine. */
 static int check_shape_options(const program_options *s)
 {
     const struct {
@@ -61,7 +60,8 @@ static int check_shape_options(const program_options *s)
     return EXIT_PASS;
 }
 
-/* --dtype, or the type of the tokens' file, or bf16, whose numbers every type holds. */
+/* The type of the inputs: --dtype, or the type of the tokens' file, or bf16, whose mantissa fits
+ * every type. */
 static int choose_inputs(case_plan *plan)
 {
     const program_options *s = plan->s;
@@ -80,7 +80,7 @@ static int choose_inputs(case_plan *plan)
     return EXIT_PASS;
 }
 
-/* Given numbers as the inputs' type has them. */
+/* Rounds given numbers to the type of the inputs. */
 static void round_given(const case_plan *plan, int64_t count, double *values)
 {
     for (int64_t i = 0; values && plan->inputs != ATN_F64 && i < count; i++) {
@@ -126,7 +126,7 @@ static int choose_heads(case_plan *plan)
     return EXIT_USAGE;
 }
 
-/* A layout without h has the heads in the width, one without b has no batch. */
+/* In a layout without h the width holds all heads, and one without b has no batch. */
 static int choose_layout(case_plan *plan)
 {
     const layout *asked = &plan->s->layout;
@@ -197,7 +197,7 @@ int64_t case_plan_count(const case_plan *plan)
     return count;
 }
 
-/* The last axis runs fastest. */
+/* The last axis varies fastest. */
 case_point case_plan_point(const case_plan *plan, int64_t index)
 {
     case_point point;
@@ -227,7 +227,7 @@ char *case_plan_name(const case_plan *plan, const atn_operator_info *info, int v
 
 /* ---- Cases ---- */
 
-/* Optional parameters are given where a kernel needs them. */
+/* Optional parameters are present where a kernel needs them. */
 static attention_choice choose(const case_plan *plan, const case_point *point, atn_operator op,
                                int variant)
 {
@@ -260,7 +260,7 @@ static attention_choice choose(const case_plan *plan, const case_point *point, a
     return choice;
 }
 
-/* Every head of a group gets what its first one has. */
+/* Gives every head of a group what its first head has. */
 static void share_heads(const case_plan *plan, int64_t batch, int64_t size, double *x)
 {
     int64_t times = plan->heads / plan->key_heads;
@@ -302,7 +302,7 @@ attention_case case_plan_make(const case_plan *plan, const case_point *point, at
     take_given(plan, &c);
     c.reference.storage = ATN_STORAGE_NATIVE;
     c.reference.dtype = ATN_F64;
-    c.reference.sampling.count = c.reference.sampling.steps = 0; /* of other samplings */
+    c.reference.sampling.count = c.reference.sampling.steps = 0; /* for other samplings */
     if (plan->s->scale != ATN_SCALE_HEAD) {
         c.reference.scale = plan->s->scale;
         c.reference.scale_value = plan->s->scale_value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a good kernel reaches: the errors of the library's own runs in the type that is claimed, and
- * what one rounding of everything that goes in does to the result. */
+/* What a good kernel reaches: the errors of the library's own runs in the claimed type, and the
+ * effect on the result of one rounding of every input. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "check/check.h"
 #include "common/report.h"
 
-/* The relative change of inputs: its square is below f64's rounding of what it changes, and that
- * rounding leaves 7 digits of its effect. */
+/* The relative change of inputs. Its second-order effect is below f64's rounding, which leaves 7
+ * digits of the first-order effect. */
 static const double small = 0x1p-28;
 
 /* x becomes (x - want) / divisor. */
@@ -35,7 +35,7 @@ static bool has_written_runs(const subject *s)
     return subject_inverts(s) && s->storage != ATN_STORAGE_NATIVE;
 }
 
-/* Whether a result has a derivative by a parameter. */
+/* Whether the result has a derivative by a parameter: it is given, and the operator has one. */
 static bool moves(const attention_case *c, int which)
 {
     atn_tensor *t =
@@ -45,7 +45,8 @@ static bool moves(const attention_case *c, int which)
 
 enum { STORED_NOISES = 3, STORED_CALLS = STORED_NOISES + 4 };
 
-/* Whether it is gradients in a narrow type, which no backward call emulates. */
+/* Whether these are gradients in a narrow type, which the library's backward pass does not
+ * emulate. */
 static bool is_narrow_gradient(const subject *s, const result_group *g)
 {
     return g->count && g->kinds[0] != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE;
@@ -62,7 +63,7 @@ int reach_calls(const subject *s, const result_group *g)
     return count;
 }
 
-/* By calls of some 1e9 operations a second. */
+/* An estimate for 1e9 operations a second. */
 static double call_seconds(atn_context *context, const subject *s, const result_group *g)
 {
     atn_attention_desc desc = s->c.reference;
@@ -78,7 +79,7 @@ double reach_seconds(atn_context *context, const subject *s, const result_group 
     return reach_calls(s, g) * call_seconds(context, s, g);
 }
 
-/* One call, of which it is said what it is for. */
+/* Makes one call; what: its purpose, for the progress line. */
 static atn_status make_call(atn_context *context, const subject *s, atn_dtype dtype,
                             atn_storage storage, const result_group *g, const char *what,
                             double *const *to)
@@ -93,7 +94,8 @@ static atn_status make_call(atn_context *context, const subject *s, atn_dtype dt
 
 /* ---- Derivatives ---- */
 
-/* The derivatives by whatever `moved` has changed by `by`. False: there are none. */
+/* The derivatives by what differs in `moved`, by a relative change `by`. at: the results without
+ * it. False: they cannot be computed. */
 static bool derive(atn_context *context, const subject *moved, const result_group *g, double by,
                    const double *const *at, const char *what, double *to[RESULT_COUNT])
 {
@@ -128,7 +130,8 @@ static void add_direction(atn_context *context, const subject *moved, const resu
     }
 }
 
-/* By the size of Q, of K, of each parameter: what a wrong scale or constant would do. */
+/* The derivatives by the size of Q, of K and of each parameter: the effects of a wrong scale or
+ * constant. */
 static void find_directions(atn_context *context, const subject *s, const result_group *g,
                             const double *const *at)
 {
@@ -155,8 +158,8 @@ static void find_directions(atn_context *context, const subject *s, const result
     }
 }
 
-/* A result from P and A's inverse, changed at random by `change`; null where it is no form of
- * P^T X P. Appended landmarks have rows, too, that nobody judges. */
+/* A result from P and A's inverse, both changed at random by `change`. Null where it is not a form
+ * of P^T X P. The rows of appended landmarks, which are not judged, are dropped. */
 static double *inverse_answer(atn_context *context, const subject *s, result_kind kind,
                               double change, uint64_t seed)
 {
@@ -180,8 +183,8 @@ static double *inverse_answer(atn_context *context, const subject *s, result_kin
     return x;
 }
 
-/* What roundings of P and of A's inverse do, which those of tokens do not show. at: the answer
- * without them; null: there is none. */
+/* Adds the effect of roundings of P and of A's inverse, which changes of the tokens do not show.
+ * at: the result without them; null: there is none. */
 static void add_inverse_noise(atn_context *context, const subject *s, result_kind kind,
                               const double *at, uint64_t seed, reach *r)
 {
@@ -192,8 +195,9 @@ static void add_inverse_noise(atn_context *context, const subject *s, result_kin
     r->inverse[r->inverses++] = x;
 }
 
-/* The library's own answers in f64, so that their distance from what is wanted is not divided by a
- * small change. They are what is wanted where that is not exact. */
+/* The library's own answers in f64, from which the derivatives are taken: the distance between them
+ * and the exact answer must not be divided by a small change. Where the wanted answer is not exact,
+ * it is the library's already. */
 static void find_origins(atn_context *context, const subject *s, const result_group *g,
                          const double *at[RESULT_COUNT], double *owned[RESULT_COUNT])
 {
@@ -253,9 +257,9 @@ static void round_all(atn_storage storage, int64_t count, double *x)
     }
 }
 
-/* The library's errors in the type that is claimed, with inputs changed by a relative step.
- * Backward calls emulate no narrow type: they run in f32, on inputs that are rounded to it.
- * written: forward ones, too, and results are rounded. */
+/* Adds the library's errors in the claimed type, with inputs changed by a relative step. Backward
+ * calls do not emulate narrow types: they run in f32, on inputs rounded to the type. written:
+ * forward calls, too, run in f32, and all results are rounded. */
 static void add_run(atn_context *context, const subject *s, double step, bool written,
                     uint64_t *state, const result_group *g)
 {
@@ -283,7 +287,7 @@ static void add_run(atn_context *context, const subject *s, double step, bool wr
         free(owned[i]);
 }
 
-/* What is not the library's own answer in that type. */
+/* The results without those whose wanted answer is the library's in the claimed type, f64. */
 static result_group with_errors(const subject *s, const result_group *g)
 {
     result_group some = {.shown = g->shown};
@@ -296,8 +300,9 @@ static result_group with_errors(const subject *s, const result_group *g)
     return some;
 }
 
-/* The output with inputs changed by a relative step, or in the type that is claimed (step 0), less
- * `at` (null: nothing). Null: there is none. To be freed. */
+/* The output with inputs changed by a relative step, or, for step 0 and `at`, in the claimed type;
+ * minus `at` (null: nothing), and divided by a step > 0. Null: it cannot be computed. To be
+ * freed. */
 static double *forward_change(atn_context *context, const subject *s, double step, uint64_t *state,
                               const double *at, const result_group *shown)
 {
@@ -319,7 +324,7 @@ static double *forward_change(atn_context *context, const subject *s, double ste
     return found ? x : NULL;
 }
 
-/* Of each head. */
+/* Adds `factor` times the squared norm of each head. */
 static void add_squares(const subject *s, result_kind kind, const double *x, double factor,
                         double *to)
 {
@@ -328,7 +333,7 @@ static void add_squares(const subject *s, result_kind kind, const double *x, dou
         to[i / head] += factor * x[i] * x[i];
 }
 
-/* What roundings of a unit of all that goes in make of each head; to be freed. */
+/* The squared error of each head that roundings of all inputs to `unit` cause; to be freed. */
 static double *noise_squares(const subject *s, result_kind kind, double unit, int count,
                              double *const noise[])
 {
@@ -340,8 +345,8 @@ static double *noise_squares(const subject *s, result_kind kind, double unit, in
     return squares;
 }
 
-/* The error of a run in a type, of each head, over that; 0 where that is not known. error: null if
- * there is none. To be freed. */
+/* The error of a run in a type, of each head, divided by the error that roundings of the inputs
+ * cause; 0 where it is unknown. error: null if there is no run. To be freed. */
 static double *excess_of(const subject *s, result_kind kind, double unit, const double *error,
                          int count, double *const noise[])
 {
@@ -358,8 +363,8 @@ static double *excess_of(const subject *s, result_kind kind, double unit, const 
     return excess;
 }
 
-/* Of outputs, in the type that is claimed (to[0]) and where nothing is stored in less than its sums
- * are in (to[1]). To be freed. */
+/* The excess of outputs, in the claimed type (to[0]) and with everything stored in the type of sums
+ * (to[1]). To be freed. */
 static void forward_excesses(atn_context *context, const subject *s, uint64_t *state,
                              const result_group *shown, double *to[2])
 {
@@ -381,9 +386,9 @@ static void forward_excesses(atn_context *context, const subject *s, uint64_t *s
     free(at);
 }
 
-/* Where a backward call in the type of sums errs more, over what the inputs' roundings make, than
- * the forward call does, numbers cancel between them, and what is stored counts for as much more:
- * by that, of each head. A parameter's gradient is a number of few, which chance decides. */
+/* Raises `stored` of a head where a backward call in the type of sums has a larger excess than the
+ * forward call: numbers cancel in the backward pass, and the roundings of what is stored weigh more
+ * in the same ratio. Gradients of parameters are left out: they have too few numbers. */
 static void add_cancellation(atn_context *context, const subject *s, const double *forward,
                              const result_group *g)
 {
@@ -408,7 +413,7 @@ static void add_cancellation(atn_context *context, const subject *s, const doubl
     }
 }
 
-/* That of each matrix of gradients; of a parameter's, which are all heads', the largest. */
+/* Sets `stored` of each head; for a parameter, which all heads share, the largest. */
 static void add_stored(atn_context *context, const subject *s, uint64_t *state,
                        const result_group *g)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Q, K and V may have become before anything was done with them: numbers of another type,
- * fewer channels, turned by their positions, or other tokens than a tile should have. */
+/* Changes of Q, K and V before they are used: numbers of another type, fewer channels, rotated or
+ * divided rows, or misread tiles. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int64_t head_count(const attention_case *c)
     return c->shape.batch * c->shape.heads;
 }
 
-/* Where Q, K or V is, and its rows and columns; null: K is Q. */
+/* The pointer to Q, K or V, and its rows and columns; null: K = Q. */
 static double **input_of(attention_case *c, int which, int64_t *rows, int64_t *cols)
 {
     *rows = which == OF_Q ? c->shape.tokens : c->shape.key_tokens;
@@ -46,7 +46,7 @@ const char *const type_texts[] = {IN_TYPES("Q, K and V"),
 enum { TYPES = 7 };
 _Static_assert(sizeof type_texts / sizeof *type_texts == TYPED + 1, "a text for each");
 
-/* To nearest, of so many bits behind the first; below 2^least numbers are evenly spaced. */
+/* Rounds to nearest, with `bits` fraction bits; below 2^least numbers are evenly spaced. */
 static double in_float(double x, int bits, int least)
 {
     int exponent;
@@ -55,7 +55,7 @@ static double in_float(double x, int bits, int least)
     return ldexp(nearbyint(ldexp(x, -unit)), unit);
 }
 
-/* scale: of int8. */
+/* Rounds x to a type; scale: of int8. */
 static double in_type(number_type type, double scale, double x)
 {
     switch (type) {
@@ -74,7 +74,8 @@ static double in_type(number_type type, double scale, double x)
     }
 }
 
-/* A group has one scale. False: all numbers are of that type already. */
+/* Rounds groups of numbers, each with a scale of its own. False: all numbers are of that type
+ * already. */
 static bool round_groups(number_type type, int64_t group, int64_t count, double *x)
 {
     bool changed = false;
@@ -119,7 +120,7 @@ const char *const channel_texts[] = {"the last channel of Q and K left out",
                                      "the last 16 channels of Q and K left out",
                                      "the second half of the channels of Q and K left out", NULL};
 
-/* 0 in Q and K, which has to mean that the channel is not there. */
+/* Sets channels of Q and K to 0, for operators to which a channel of zeros is the same as none. */
 bool leave_out_channels(trial *t, int value)
 {
     attention_case *c = &t->s.c;
@@ -150,7 +151,7 @@ const char *const row_texts[] = {
     "rows of Q and K divided by their Euclidean norms (a QK norm)",
     "rows of Q and K divided by their root mean squares (a QK norm)", NULL};
 
-/* Row i in pairs of channels, by i 10000^(-2 p / d). */
+/* Rotates row i in pairs of channels, by the angles i 10000^(-2 p / d). */
 static void turn(int64_t d, int64_t i, bool halves, const double *x, double *y)
 {
     for (int64_t p = 0; p < d / 2; p++) {
@@ -193,12 +194,12 @@ bool change_rows(trial *t, int value)
 
 /* ---- Tiles ---- */
 
-/* OVERLAPS: tokens of the tile before the last count twice, up to a whole tile, as where that
- * begins earlier, or where they still stand behind the last token. */
+/* TILE_OVERLAPS: the last tile is completed by tokens of the tile before, which then count twice:
+ * it begins earlier, or they are still in its memory. */
 typedef enum {
     TILE_AGAIN,
     TILE_BEHIND,
-    TILE_ZERO, /* the last, of fewer tokens */
+    TILE_ZERO, /* the incomplete last tile */
     TILE_LEFT_OUT,
     TILE_OVERLAPS
 } tile_reading;
@@ -228,7 +229,7 @@ _Static_assert(sizeof tile_texts / sizeof *tile_texts == TILED + 1, "a text for 
 
 enum { NO_ROW = -1, ROW_OF_ZEROS = -2 };
 
-/* The row that row i is read from; NO_ROW: there is none any more. */
+/* The row that is read as row i; NO_ROW: there is no such row. */
 static int64_t read_from(tile_reading how, int64_t tile, int64_t rows, int64_t i)
 {
     int64_t whole = rows / tile * tile;
@@ -255,7 +256,7 @@ bool misread_tiles(trial *t, int value)
     const int64_t rows = c->shape.key_tokens, tile = (int64_t)16 << value % TILE_SIZES;
     int64_t count = 0;
     const bool of_tail = how == TILE_ZERO || how == TILE_OVERLAPS;
-    const bool other = how >= TILE_LEFT_OUT; /* number of rows */
+    const bool other = how >= TILE_LEFT_OUT; /* another number of rows */
     if (rows <= tile || (of_tail && rows % tile == 0) || (of & OF_K && !c->k) ||
         t->of == RESULT_KEYS || t->of == RESULT_VALUES || trial_has_landmarks(t))
         return false;

@@ -140,7 +140,7 @@ void check_tables_publish(check_tables *t)
         table_free(t->tables[i]);
 }
 
-/* All but the result. */
+/* All columns except the result. */
 static void put_head(table *t, const judgement *j, int64_t batch, int64_t head)
 {
     const ref_difference *d = &j->difference;
@@ -213,7 +213,7 @@ char *heads_text(const subject *s, result_kind kind)
                : NULL;
 }
 
-/* Why it is compared with that. */
+/* Why it is compared with this answer. */
 static char *reason_text(const subject *s, result_kind kind, const result_verdict *v)
 {
     if (s->reference != REFERENCE_AUTO)
@@ -222,9 +222,9 @@ static char *reason_text(const subject *s, result_kind kind, const result_verdic
                     : must_format("an exact one might take %.2g s", reference_seconds(s, kind));
 }
 
-/* The largest relative error that rounding may make in what a result is compared with, as it is
- * estimated: the condition number is that of a few changes of the inputs at random, and of A's
- * inverse, so that it is no bound. NaN: not known. */
+/* An estimate of the largest relative error that rounding causes in the answer that a result is
+ * compared with. It is no bound: the condition number is that of a few random changes of the inputs
+ * and of A's inverse. NaN: unknown. */
 static double largest_own(const subject *s, result_kind kind, const result_verdict *v)
 {
     double most = 0;
@@ -235,7 +235,7 @@ static double largest_own(const subject *s, result_kind kind, const result_verdi
     return most;
 }
 
-/* Whether that is not small against what passes, in some head. */
+/* Whether that is not small compared with what passes, in some head. */
 static bool blurs(const subject *s, result_kind kind, const result_verdict *v)
 {
     const double small = 0.1;
@@ -292,7 +292,7 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
 
 /* ---- Maps ---- */
 
-/* Levels end with the last of these, whatever their number. */
+/* The highest level has the last of these characters, however many levels there are. */
 static char cell_character(const map_levels *levels, const map_cell *cell)
 {
     static const char over[MAP_LEVELS + 1] = ":+#";
@@ -308,7 +308,7 @@ const char *const cell_state_names[CELL_STATES] = {[CELL_PASSES] = "up to 1: pas
                                                    [CELL_ZERO] = "zero",
                                                    [CELL_NONFINITE] = "NaN or infinity"};
 
-/* Of the characters that occur. */
+/* Explains the characters that occur. */
 static void print_legend(const error_map *m, const map_levels *levels)
 {
     bool there[CELL_STATES] = {false}, level_there[MOST_LEVELS] = {false};
@@ -339,7 +339,7 @@ const char *const of_columns[] = {"column", "columns"};
 const char *const of_batch[] = {"batch", "batches"};
 const char *const of_heads[] = {"head", "heads"};
 
-/* Cells as characters. */
+/* Prints cells as characters. */
 static void print_map(const error_map *m, const char *const rows[2], const char *const cols[2])
 {
     map_levels levels = map_levels_of(m, MAP_LEVELS);
@@ -388,8 +388,8 @@ char *map_missing(const error_map *m, const judgement *j)
     return text;
 }
 
-/* What of a head is wrong, as a map or a sentence, unless the sentence before was the same. Returns
- * whether it was said. */
+/* Prints where a head is wrong, as a map or a sentence, unless the sentence before was the same.
+ * Returns whether it printed something. */
 static bool print_place(const subject *s, result_kind kind, const result_verdict *v, int64_t head,
                         char **before)
 {

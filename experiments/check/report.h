@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said about a result. */
+/* What the program prints about results. */
 #ifndef EXPERIMENTS_CHECK_REPORT_H
 #define EXPERIMENTS_CHECK_REPORT_H
 
@@ -8,7 +8,7 @@
 
 enum { CHECK_TABLES = 4 };
 
-/* All that was said, for programs (--format). */
+/* The same as tables, for --format. */
 typedef struct {
     table *tables[CHECK_TABLES];
 } check_tables;
@@ -18,44 +18,45 @@ void check_tables_summarise(check_tables *tables, const subject *s, ref_verdict 
                             int exit_code);
 void check_tables_publish(check_tables *t); /* and frees them */
 
-/* For people. */
+/* Prints what is judged. */
 void print_subject(const subject *s);
-/* And adds to the tables. */
+/* Prints the verdict, and adds it to the tables. */
 void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t);
-/* The same in pieces, for the page; all to be freed. */
-/* What was given, besides operator and precision: lines. */
+/* Parts of these texts, for the page; all to be freed. */
+/* Sizes and inputs, in lines; operator and precision are printed before them. */
 char *subject_text(const subject *s);
 /* What a result is compared with. */
 char *basis_text(const subject *s, result_kind kind, const result_verdict *v);
-/* The heads, the worst if there are many; which these are, or null: all; and what the columns mean.
- */
+/* The heads, or the worst if there are many; a note that says so, or null; and what the columns
+ * mean. */
 table *heads_table(const subject *s, result_kind kind, const result_verdict *v);
 char *heads_text(const subject *s, result_kind kind);
 char *ratio_text(const subject *s);
-/* The findings, and what is to be said of them; null: nothing. */
+/* The findings, and a remark on them; null: none. */
 table *findings_table(int count, const finding *findings);
 char *findings_text(const result_verdict *v, ref_verdict by_rounding, int count);
 
 /* ---- Maps ---- */
 
-enum { MANY_HEADS = 16 }; /* more are not listed one by one */
+enum { MANY_HEADS = 16 }; /* the most heads that are listed one by one */
 
-/* What the rows and columns of a map are of: one, and several. */
+/* Names of the rows and columns of a map: singular and plural. */
 extern const char *const of_rows[2], *const of_columns[2], *const of_batch[2], *const of_heads[2];
 extern const char *const cell_state_names[CELL_STATES];
 
-/* Which head that was not shown (null: none was) is worst: by verdict, then by error. */
+/* The worst of the heads that are not yet shown (null: of all): by verdict, then by error. */
 int64_t worst_head(int64_t heads, const judgement *all, const bool *shown);
-/* The heads that FAIL, the worst first: their number, and the first `most` of them. */
+/* The heads that FAIL, worst first: returns their number and sets the first `most` of them. */
 int64_t heads_that_fail(const subject *s, result_kind kind, const result_verdict *v, int most,
                         int64_t *heads);
-/* "16 rows x 1 column", of a head's map; why there is no map of a head that FAILs, or null: there
- * is one. To be freed. */
+/* "16 rows x 1 column": the blocks of a head's map; and why a head that FAILs has no map, or null
+ * if it has one. To be freed. */
 char *map_blocks(const error_map *m);
 char *map_missing(const error_map *m, const judgement *j);
-/* Where the worst heads that FAIL are wrong. */
+/* Prints where the worst heads that FAIL are wrong. */
 void print_maps(const subject *s, result_kind kind, const result_verdict *v);
-/* Adds to the tables, too. by_rounding: the verdict before the findings were known. */
+/* Prints the findings and adds them to the tables. by_rounding: the verdict before the findings
+ * were known. */
 void print_findings(const subject *s, result_kind kind, const result_verdict *v,
                     ref_verdict by_rounding, int count, const finding *findings,
                     check_tables *tables);

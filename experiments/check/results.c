@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a right result may have become after it was computed: in another order, shifted, or
- * multiplied by factors and increased by constants, which are fitted. */
+/* Changes of a right result after it was computed: another order, shifted rows, or factors and
+ * constants that are fitted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +29,8 @@ static double square_distance(int64_t count, int64_t stride, const double *a, co
     return sum;
 }
 
-/* Each of `count` parts of got is given the part of `from` that is nearest: of `length` elements,
- * `stride` apart, parts `step` apart. */
+/* Replaces each of `count` parts by the part of `from` that is nearest to it in `got`. A part has
+ * `length` elements, `stride` apart; parts are `step` apart. */
 static void match(int64_t count, int64_t step, int64_t length, int64_t stride, const double *got,
                   const double *from, double *to)
 {
@@ -80,8 +80,8 @@ static void match_rows(const trial *t, const double *from, double *to)
               to + i * s.size);
 }
 
-/* What a head's results are added to, which should have been cleared: those of the head before, of
- * all before, or of the batch entry before. */
+/* Adds what an accumulator that was not cleared still holds: the result of the head before, of all
+ * heads before, or of the batch entry before. */
 static void add_before(const trial *t, int64_t step, bool all, const double *from, double *to)
 {
     result_sizes s = sizes_of(t);
@@ -108,7 +108,8 @@ static void add_batch_before(const trial *t, const double *from, double *to)
     add_before(t, sizes_of(t).heads, false, from, to);
 }
 
-/* The sum over the heads in the place of each: shared keys' gradient in that of one's own. */
+/* The sum over all heads in the place of each: the gradient of shared keys instead of one
+ * head's. */
 static void sum_heads(const trial *t, const double *from, double *to)
 {
     result_sizes s = sizes_of(t);
@@ -120,7 +121,7 @@ static void sum_heads(const trial *t, const double *from, double *to)
         }
 }
 
-/* Rows by one down or up; what comes in at the end is anybody's. */
+/* Shifts rows by one, down or up. The row that has no source is taken from the judged result. */
 static void shift_rows(const trial *t, int64_t by, const double *from, double *to)
 {
     result_sizes s = sizes_of(t);
@@ -147,8 +148,8 @@ static void shift_up(const trial *t, const double *from, double *to)
 
 typedef enum { FIT_FACTORS, FIT_CONSTANTS } fit_kind;
 
-/* The factor or the constant that fits best, for each block of rows x cols of every head; 0: all.
- */
+/* Fits a factor or a constant to each block of rows x cols of every head; 0: all rows or
+ * columns. */
 static void fit(const trial *t, fit_kind kind, int64_t rows, int64_t cols, const double *from,
                 double *to)
 {
@@ -205,9 +206,9 @@ static void fit_constants_of_columns(const trial *t, const double *from, double 
     fit(t, FIT_CONSTANTS, 0, 1, from, to);
 }
 
-/* 0 where the result is, and elsewhere the factor that fits best, if that is 1 / (1 - p) for the
- * share p of zeros, to within four standard deviations of it: zeros of another cause keep the rest
- * as it was. */
+/* Zeros where the result has them; elsewhere the factor that fits best, if it is 1 / (1 - p) for
+ * the share p of zeros, within four standard deviations. Zeros with another cause do not scale the
+ * other numbers. */
 static void drop_out(const trial *t, const double *from, double *to)
 {
     result_sizes s = sizes_of(t);
@@ -243,7 +244,7 @@ static bool has_columns(const result_sizes *s)
     return s->cols > 1 && s->rows > 1;
 }
 
-/* And few enough rows to compare each with each. */
+/* The same, and few enough rows to compare each with all others. */
 static bool has_few_rows(const result_sizes *s)
 {
     return has_columns(s) && s->batch * s->heads * s->rows * s->size <= (int64_t)1 << 26;

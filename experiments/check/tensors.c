@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tensors of an operator's own, projections and factors of heads, may have been taken for. */
+/* Wrong reads of an operator's own tensors: projections, and factors of heads. */
 #include <math.h>
 #include <string.h>
 
 #include "check/hypotheses.h"
 
-/* How each is changed; rows and columns as they are described. */
+/* The change of a tensor. */
 typedef enum {
     WITHOUT_LAST_ROW,
     WITHOUT_HALF_OF_ROWS,
@@ -36,7 +36,7 @@ const char *const tensor_texts[] = {
 };
 
 static const struct {
-    const char *names[2]; /* of the parameters that are changed; null: no second */
+    const char *names[2]; /* of the changed parameters; the second may be null */
     tensor_reading how;
 } readings[] = {
     {{"projection"}, WITHOUT_LAST_ROW},
@@ -65,7 +65,7 @@ static atn_tensor *tensor_of(trial *t, const char *name)
     return NULL;
 }
 
-/* The tensor with fewer rows and columns, in memory of its own. */
+/* Copies the first rows and columns of a tensor. */
 static void keep(trial *t, int64_t rows, int64_t cols, atn_tensor *tensor)
 {
     double *to = trial_own(t, tensor->heads * rows * cols);
@@ -89,7 +89,7 @@ static double changed(tensor_reading how, const atn_tensor *tensor, const atn_at
                                         : x[at];
 }
 
-/* No gradient of the tensors themselves. */
+/* Changes a tensor; false: it is not given, or nothing would be left of it. */
 static bool change_tensor(trial *t, tensor_reading how, atn_tensor *tensor)
 {
     int64_t rows = tensor->rows, cols = tensor->cols;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is done otherwise by kernels whose output is Y = W V. */
+/* The mistakes that are tried for kernels whose output is Y = W V. */
 #include "check/features.h"
 
 #define OP(name)  (1u << ATN_##name)
@@ -12,7 +12,7 @@
 #define NYSTROM   OP(NYSTROMFORMER)
 #define EXPS      (LOGITS | OP(GAUSSIAN) | OP(EFFICIENT) | NYSTROM)
 
-/* One row for every size of block that kernels have: of any result, the output or gradients. */
+/* One row for each common block size. output, gradient: of that result alone. */
 #define SIZED(what, of, when, output, gradient, size, ...)                                         \
     {                                                                                              \
         what " (blocks of " #size ")", of, when, output, gradient, 0,                              \
@@ -62,7 +62,7 @@
 #define BOTH_MAPS(kind)    .queries = kind, .keys = kind
 #define BOTH_FACTORS(kind) .of_queries = kind, .of_keys = kind
 
-/* Coefficients of exp and of 2^f to start fits from. */
+/* Coefficients of exp and of 2^f from which fits start. */
 #define OF_EXP  .fitted = {1, 0.5, 0.16666666666666666}
 #define OF_EXP2 .fitted = {0.6931471805599453, 0.2402265069591007, 0.0555041086648216}
 
@@ -166,7 +166,7 @@ const weight_change weight_changes[] = {
            ANY_MASK, .divide = DIVIDE_BLOCKS, .splits = 4),
     OUTPUT("softmax of each of 8 splits of the keys by itself, and the mean of all", DIVIDED,
            ANY_MASK, .divide = DIVIDE_BLOCKS, .splits = 8),
-    /* Logits of other models. */
+    /* Logits as other models change them. */
     OUTPUT("logits capped: 5 tanh(x / 5)", LOGITS, ANY_MASK, .cap = 5),
     OUTPUT("logits capped: 10 tanh(x / 10)", LOGITS, ANY_MASK, .cap = 10),
     OUTPUT("logits capped: 20 tanh(x / 20)", LOGITS, ANY_MASK, .cap = 20),
@@ -307,7 +307,7 @@ const weight_change weight_changes[] = {
     ANY("landmarks: the longer segments come first", NYSTROM, ANY_MASK,
         .nystrom = NYSTROM_LONGER_FIRST),
     ANY("softmaxes not divided by their sums", NYSTROM, ANY_MASK, .divide = DIVIDE_NOT),
-    /* What carries no gradient. */
+    /* Gradients: detached parts, wrong row terms, products and sums. */
     GRADIENT("inverse detached: no gradient through A+", NYSTROM,
              .nystrom = NYSTROM_DETACH_INVERSE),
     GRADIENT("the inverse's start detached: no gradient through |A|_1", NYSTROM,
@@ -341,10 +341,10 @@ const weight_change weight_changes[] = {
 };
 const int weight_change_count = sizeof weight_changes / sizeof *weight_changes;
 
-/* Multiplications that one change may take: nobody waits longer for a hundred of them. */
+/* The most multiplications for one change: about a hundred changes are tried. */
 static const double most_work = 2e8;
 
-/* Pairs of tokens that are written out, all heads together. */
+/* Multiplications for the pairs of tokens of all heads. */
 static double work_of(const weight_change *change, const subject *s)
 {
     const atn_attention_shape *p = &s->c.shape;

@@ -8,13 +8,13 @@
 #include "check/features.h"
 #include "common/report.h"
 
-/* A head's matrices, and what comes back to them. */
+/* A head's matrices. */
 typedef struct {
     const attention_case *c;
     const weight_form *form;
     atn_operator op;
     int64_t batch, head, n, keys, d, dv, width;
-    double *q, *k, *v; /* as they are multiplied: linformer's are projected */
+    double *q, *k, *v; /* with their factors; linformer's are projected */
     const unsigned char *query_there, *key_there;
     feature_input of_q, of_k;
     double *phi_q, *phi_k; /* n x width; null: logits */
@@ -48,7 +48,7 @@ static double *scaled(double by, int64_t count, const double *x)
     return y;
 }
 
-/* Linformer's E or F of a head. */
+/* Linformer's E, or F for values, of a head. */
 static const double *projection_of(const weighing *h, bool values)
 {
     const atn_linformer_options *o = &h->c->reference.linformer;
@@ -56,7 +56,7 @@ static const double *projection_of(const weighing *h, bool values)
     return (const double *)t->data + (t->heads == 1 ? 0 : h->head * t->rows * t->cols);
 }
 
-/* E^T X of a head's rows without padding; x is freed. */
+/* E^T X, or F^T X for values, with rows of padding set to 0; x is freed. */
 static double *projected(const weighing *h, bool values, int64_t cols, double *x)
 {
     int64_t tokens = h->c->shape.key_tokens, r = h->c->reference.linformer.e.cols;
@@ -181,7 +181,7 @@ static double square(int64_t count, const double *x)
     return sum;
 }
 
-/* -s times the squared distance, or the distance. */
+/* -s times the squared distance, or times the distance itself. */
 static void find_distances(weighing *h)
 {
     const double *terms = distance_terms[h->form->distance], s = kernel_factor(h);
@@ -259,7 +259,7 @@ double exponential_of(const weight_form *form, double x)
     }
 }
 
-/* What rounding and masks make of a logit. */
+/* A logit after capping, bias, rounding and masks. */
 static double logit_of(const weighing *h, int64_t i, int64_t j, double x)
 {
     const weight_form *form = h->form;
@@ -277,9 +277,9 @@ static double logit_of(const weighing *h, int64_t i, int64_t j, double x)
                                                          : x + form->masked;
 }
 
-/* By what an accumulator's part of a block of keys is too large: the rescalings that are left out,
- * of maxima that grow from block to block (M. Milakov, N. Gimelshein, Online normalizer calculation
- * for softmax, 2018, Alg. 3). */
+/* The factor by which the part of a block of keys in an accumulator is too large: the product of
+ * the omitted rescalings by maxima that grow from block to block (M. Milakov, N. Gimelshein, Online
+ * normalizer calculation for softmax, 2018, Alg. 3). */
 static double excess(rescaling kind, int64_t blocks, int64_t block, const double *most,
                      const double *own)
 {
@@ -381,7 +381,7 @@ static double raised(const weighing *h, int64_t i, double sum)
                                     : sum;
 }
 
-/* What a row of E is divided by, but for DIVIDE_COLUMNS. */
+/* The divisor of a row of E, for all kinds but DIVIDE_COLUMNS. */
 static double row_divisor(const weighing *h, divisor kind, int64_t i, double all)
 {
     const double *e = h->e + i * h->keys, *g = h->g + i * h->keys;
@@ -405,7 +405,7 @@ static double row_divisor(const weighing *h, divisor kind, int64_t i, double all
                                     : 1;
 }
 
-/* Numerators over the sum of their block and the number of blocks. */
+/* Divides the numerators by the sum of their block and by the number of blocks. */
 static void divide_blocks(weighing *h)
 {
     int64_t block = h->form->block, blocks = (h->keys + block - 1) / block;
@@ -498,7 +498,8 @@ static void find_output(const subject *s, weighing *h, double *y)
 
 /* ---- Gradients ---- */
 
-/* dE from dW, which is overwritten; what comes to phi(Q) through D alone is added to dphi. */
+/* Computes dE from dW, which is overwritten. What phi(Q) receives through D alone is added to
+ * dphi_q. */
 static void divisors_backward(weighing *h, double *dw, double *dphi_q)
 {
     divisor kind = divisor_of(h);
@@ -532,7 +533,7 @@ static void divisors_backward(weighing *h, double *dw, double *dphi_q)
     free(z), free(dz), free(dby);
 }
 
-/* What stands for dY . Y, over D. */
+/* The row term that replaces dY . Y; the caller divides it by D. */
 static double term_of(const weighing *h, int64_t i, const double *dy, const double *y)
 {
     term_form form = h->form->term;
@@ -545,7 +546,8 @@ static double term_of(const weighing *h, int64_t i, const double *dy, const doub
     return sum;
 }
 
-/* dX with another row term: dW_ij less the right one and this. */
+/* Replaces the row term of dE: adds the right one, which was subtracted, and subtracts the
+ * other. */
 static void replace_terms(const weighing *h, const double *dy, const double *y, double *dw)
 {
     for (int64_t i = 0; i < h->n && h->form->term != TERM_RIGHT; i++) {
@@ -557,7 +559,7 @@ static void replace_terms(const weighing *h, const double *dy, const double *y, 
     }
 }
 
-/* dX as dQ's sum over keys has it. */
+/* dX with the keys that are in dQ's sum. */
 static double *summed_keys(const weighing *h, const double *dx)
 {
     double *x = scaled(1, h->n * h->keys, dx);
@@ -581,9 +583,9 @@ static void logits_backward(const weighing *h, const double *dx, double *dq, dou
     free(of_q);
 }
 
-/* By what a row's weights are too large where the backward pass makes them anew, exp(x - log sum),
- * from a logarithm of another base: base 2 for e, or the reverse. */
-static double anew(const weighing *h, int64_t i)
+/* The factor by which a row's weights are wrong if the backward pass recomputes them as exp(x - log
+ * sum) with a logarithm or an exponential of another base. */
+static double recomputed_weight_factor(const weighing *h, int64_t i)
 {
     if (h->form->kept == SUM_RIGHT)
         return 1;
@@ -596,7 +598,7 @@ static double anew(const weighing *h, int64_t i)
     return exp(of_sum * (1 - base));
 }
 
-/* dQ, dK and dV of the head, of what is multiplied. */
+/* dQ, dK and dV of a head, as derivatives by the q, k and v of `weighing`. */
 static void find_gradients(const subject *s, weighing *h, const double *arriving, double *dq,
                            double *dk, double *dv)
 {
@@ -606,7 +608,7 @@ static void find_gradients(const subject *s, weighing *h, const double *arriving
     double *dphi_q = room(h->n * h->width + 1), *dphi_k = room(h->keys * h->width + 1);
     clear_padded_rows(h, dy);
     for (int64_t i = 0; i < h->n * h->dv; i++)
-        dy[i] *= anew(h, i / h->dv);
+        dy[i] *= recomputed_weight_factor(h, i / h->dv);
     multiply_matrices(true, false, h->keys, h->dv, h->n, 1, h->w, dy, 0, dv);
     multiply_matrices(false, true, h->n, h->keys, h->dv, 1, dy, h->v, 0, dw);
     divisors_backward(h, dw, dphi_q);
@@ -629,7 +631,7 @@ static void find_gradients(const subject *s, weighing *h, const double *arriving
 
 /* ---- All heads ---- */
 
-/* The gradient by linformer's keys or values from that by what E or F makes of them. */
+/* The gradient by linformer's keys or values, from that by E^T K or F^T V. */
 static void unproject(const weighing *h, bool values, int64_t cols, const double *from, double *to)
 {
     int64_t tokens = h->c->shape.key_tokens;
@@ -697,7 +699,7 @@ static double distance_between(int64_t count, const double *a, const double *b)
     return sqrt(sum);
 }
 
-/* x of A x = b, symmetric and positive, by Cholesky; what is left undetermined is 0. */
+/* Solves A x = b for a symmetric positive definite A by Cholesky; NaN where A is singular. */
 static void solve(int n, double a[MOST_FITTED][MOST_FITTED], double *b)
 {
     for (int i = 0; i < n; i++)
@@ -719,7 +721,7 @@ static void solve(int n, double a[MOST_FITTED][MOST_FITTED], double *b)
     }
 }
 
-/* A step of Gauss and Newton towards got, by differences. y: what form gives. */
+/* A Gauss-Newton step towards got, with derivatives by differences. y: the answer of `form`. */
 static void improve(weight_form *form, int numbers, const subject *s, int64_t size,
                     const double *got, const double *y)
 {
@@ -747,7 +749,7 @@ static void improve(weight_form *form, int numbers, const subject *s, int64_t si
     }
 }
 
-/* Goes on while steps leave clearly less. */
+/* Takes steps as long as they reduce the error clearly. */
 static void fit(const weight_change *change, const subject *s, const double *got, double *to)
 {
     enum { MOST_STEPS = 20 };

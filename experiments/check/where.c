@@ -8,15 +8,15 @@
 #include "check/check.h"
 #include "common/report.h"
 
-/* Lines of a head, rows or columns: whether each is wrong, and what it holds there. */
+/* The rows or columns of a head: how many are wrong, and how many of these are zero or not
+ * finite. */
 typedef struct {
     int64_t count, wrong, zero, nonfinite;
     int64_t first, last; /* of the wrong ones */
-    bool rest_passes;    /* what the others have of the error would pass as the whole of it */
+    bool rest_passes;    /* the error in the other lines would pass as that of the whole head */
 } lines;
 
-/* A line is wrong where its error is over what the worst row or column of a good kernel may have.
- */
+/* A line is wrong if its error exceeds the bound of the worst row or column. */
 static lines examine(const yardstick *y, const bounds *b, const double *got, bool columns)
 {
     int64_t count = columns ? y->cols : y->rows, length = columns ? y->rows : y->cols;
@@ -33,7 +33,7 @@ static lines examine(const yardstick *y, const bounds *b, const double *got, boo
             square += have * have;
             norm += want * want;
         }
-        /* NaN is wrong, and so is nothing where something is wanted, however little that says */
+        /* NaN is wrong, and so are zeros where another value is wanted, however small the error */
         bool nothing = square == 0 && norm > 0;
         if (!nothing && sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed) {
             rest += error;
@@ -67,7 +67,7 @@ static char *lines_text(const lines *l, const char *what)
 
 static const char all_zero[] = "zero throughout", all_nonfinite[] = "NaN or infinity throughout";
 
-/* What of a head is wrong; null: no part by itself. */
+/* The part of a head that is wrong; null: no part by itself. */
 static char *head_text(const yardstick *y, const bounds *b, const double *got)
 {
     lines rows = examine(y, b, got, false), columns = examine(y, b, got, true);
