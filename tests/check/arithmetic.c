@@ -8,7 +8,8 @@
 
 #include "common/report.h"
 
-/* Bits of precision, the exponent of the smallest normal number, that number, the largest. */
+/* Bits of precision; the exponent of the smallest normal number; that number; the largest
+ * number. */
 typedef struct {
     int bits, smallest;
     double normal, largest;
@@ -20,7 +21,7 @@ static const format formats[ATN_DTYPE_COUNT] = {
     [ATN_F16] = {11, -14, 0x1p-14, 65504},
 };
 
-/* The distance between neighbours at x. */
+/* The distance between neighbouring numbers at x. */
 static double spacing(const format *f, double x)
 {
     int exponent;
@@ -28,7 +29,7 @@ static double spacing(const format *f, double x)
     return ldexp(1, (exponent - 1 > f->smallest ? exponent - 1 : f->smallest) - f->bits + 1);
 }
 
-/* In the bits of an f64, where the number is normal in the type as well. */
+/* Rounds in the bits of an f64; x must be normal in the type as well. */
 static double round_bits(int bits, double x)
 {
     uint64_t u, cut = (uint64_t)53 - (uint64_t)bits;
@@ -75,14 +76,14 @@ double round_stored(const arithmetic *a, double x)
 
 /* ---- Sums ---- */
 
-/* sum += a b, element by element, in the type of the sums. */
+/* sum += a b for each column, in the type of the sums. */
 static void add_f64(const arithmetic *s, int64_t cols, double a, const double *b, double *sum)
 {
     for (int64_t j = 0; j < cols; j++)
         sum[j] = s->fused ? fma(a, b[j], sum[j]) : sum[j] + a * b[j];
 }
 
-/* Products of two f32 are exact in f64. */
+/* Exact, because products of two f32 are exact in f64. */
 static void add_f32_fused(int64_t cols, double a, const double *b, double *sum)
 {
     for (int64_t j = 0; j < cols; j++)
@@ -114,7 +115,7 @@ static void add_product(const arithmetic *s, int64_t cols, double a, const doubl
         add_narrow(s, cols, a, b, sum);
 }
 
-/* sums[0] of groups that each have cols sums. */
+/* Adds the sums of all groups to those of the first, sums[0] to sums[cols - 1]. */
 static void combine(const arithmetic *s, int64_t groups, int64_t cols, double *sums)
 {
     if (s->order == SUM_BLOCKS)
@@ -134,7 +135,7 @@ void sum_of_products(const arithmetic *s, int64_t terms, int64_t cols, const dou
                      : s->order == SUM_LANES ? s->group
                                              : (terms + s->group - 1) / s->group;
     groups = groups > 0 ? groups : 1;
-    double few[128] = {0}; /* distances are many small sums */
+    double few[128] = {0}; /* avoids allocations: distances are many small sums */
     bool fits = groups * cols <= (int64_t)(sizeof few / sizeof *few);
     double *sums = fits ? few : must_allocate((size_t)(groups * cols), sizeof *sums);
     for (int64_t i = 0; i < terms; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a kernel's arithmetic rounds. Numbers are kept in f64; each is rounded to the type that the
- * kernel would hold it in. Nothing is shared with lib/. */
+/* How a kernel's arithmetic rounds. Numbers are stored in f64, each rounded to the type that the
+ * kernel would use. No code is shared with lib/. */
 #ifndef CHECK_ARITHMETIC_H
 #define CHECK_ARITHMETIC_H
 
@@ -9,14 +9,14 @@
 
 #include <attnum/tensor.h>
 
-/* In which order the terms of a sum are added. Groups have sums of their own, which are then added
- * one after the other, or in pairs as a tree. X(code, name) */
+/* The order in which the terms of a sum are added. Groups have sums of their own, which are then
+ * added one after the other, or in pairs as a tree. X(code, name) */
 #define SUM_ORDER_LIST(X)                                                                          \
     X(SUM_FORWARD, "forward")                                                                      \
     X(SUM_BACKWARD, "backward")                                                                    \
-    X(SUM_BLOCKS, "blocks") /* of `group` consecutive terms, one after the other */                \
-    X(SUM_PAIRS, "pairs")   /* the same, as a tree */                                              \
-    X(SUM_LANES, "lanes")   /* group l has the terms l, l + group, ..., as a tree */
+    X(SUM_BLOCKS, "blocks") /* groups of consecutive terms, added one after the other */           \
+    X(SUM_PAIRS, "pairs")   /* the same groups, added as a tree */                                 \
+    X(SUM_LANES, "lanes")   /* group l holds the terms l, l + group, ...; added as a tree */
 
 #define SUM_ORDER_ENTRY(code, name) code,
 typedef enum { SUM_ORDER_LIST(SUM_ORDER_ENTRY) SUM_ORDER_COUNT } sum_order;
@@ -25,27 +25,28 @@ typedef enum { SUM_ORDER_LIST(SUM_ORDER_ENTRY) SUM_ORDER_COUNT } sum_order;
 typedef struct {
     const char *name;
     atn_dtype claimed;  /* the type of inputs and results */
-    atn_dtype stored;   /* what every operation between them stores */
-    atn_dtype operands; /* what matrix products read: narrower than stored on tensor cores */
-    bool cut;           /* is cut off, not rounded, as tensor cores may do that read f32 as tf32 */
-    atn_dtype summed;   /* accumulators */
+    atn_dtype stored;   /* the type of what every operation between them stores */
+    atn_dtype operands; /* what matrix products read: narrower on tensor cores */
+    bool cut;           /* operands are truncated, as tensor cores may do that read f32 as tf32 */
+    atn_dtype summed;   /* the type of accumulators */
     sum_order order;
     int group;
     bool fused;    /* one rounding per multiply-add */
     bool flushed;  /* subnormal numbers become 0 */
-    bool fast_exp; /* exp by a parabola in the exponent's fraction: 2e-3 off */
+    bool fast_exp; /* exp by a parabola in the exponent's fraction, with an error of 2e-3 */
 } arithmetic;
 
-/* x in a type, to nearest, ties to even; overflow gives infinity. */
+/* Rounds x to a type, to nearest, ties to even; overflow gives infinity. */
 double round_to(atn_dtype type, double x);
 
-/* Towards zero. */
+/* Rounds towards zero. */
 double truncate_to(atn_dtype type, double x);
 
-/* What an operation stores. */
+/* Rounds x to what an operation stores. */
 double round_stored(const arithmetic *a, double x);
 
-/* out_j = sum over k of a_k b_kj, b terms x cols, every number of the type `operands`. */
+/* out_j = sum over k of a_k b_kj, where b is terms x cols and all numbers are in the type
+ * `operands`. */
 void sum_of_products(const arithmetic *s, int64_t terms, int64_t cols, const double *a,
                      const double *b, double *out);
 

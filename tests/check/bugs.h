@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bugs of the corpus, one line each: real ones, as the issue trackers of attention kernels have
- * them (README.md says where), in the words of this project. */
+/* The bugs of the corpus, one line each: real ones from the issue trackers of attention kernels
+ * (README.md says which), described in this project's own words. */
 #ifndef CHECK_BUGS_H
 #define CHECK_BUGS_H
 
@@ -18,7 +18,7 @@
     (OP(SOFTMAX) | OP(GAUSSIAN) | OP(LINFORMER) | OP(NYSTROMFORMER) | OP(PERFORMER) | OP(RFF))
 #define TOKENS (OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(RFF) | RATIOS)
 
-/* What a problem must have for the bug to show. */
+/* What a problem must have for the bug to have an effect. */
 enum {
     NEEDS_HEADS = 1,
     NEEDS_BATCH = 2,
@@ -31,8 +31,8 @@ enum {
     NEEDS_SHARED = 256  /* K = Q */
 };
 
-/* X(code, name, operators, needs, words). words: of a finding that names it rightly: one of the
- * alternatives between |, each with all of its parts between & (case does not matter). */
+/* X(code, name, operators, needs, words). words: what a finding that names the bug says:
+ * alternatives between |, of each all parts between & (case does not matter). */
 #define BUG_LIST(X)                                                                                \
     /* The output as a whole. */                                                                   \
     X(OUTPUT_1_05, "output x 1.05", EVERY, 0, "constant|factor")                                   \

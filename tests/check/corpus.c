@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `attnum check` makes of kernels that are right, and of kernels with one known bug each:
- * how many bugs it detects, how many right kernels it calls wrong, how many bugs it names. */
+/* Measures `attnum check` on kernels that are right, and on kernels with one known bug each: how
+ * many bugs it detects, how many right kernels it calls wrong, how many bugs it names. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,14 +13,14 @@
 #include "common/report.h"
 #include "kernels.h"
 
-/* ---- What there is ---- */
+/* ---- Problems, variants and arithmetics ---- */
 
 typedef enum { NORMAL, LARGE, TINY, DEAD } filling;
 
-/* numbers: what the inputs are rounded to, bf16 or f32. A problem that is `few` is tried in few
- * arithmetics; of a long one few bugs are, one of every `sample` and those that hide in length.
- * Findings are asked for where it is `diagnosed`. Exact gradients take the judge longest: sizes
- * with gradients are tiny, or so large that it takes the library's in f64 for them. */
+/* numbers: the type to which the inputs are rounded, bf16 or f32. few: only a few arithmetics are
+ * tried. sample: only one in so many bugs is tried, and those that are hard to see in long sums.
+ * diagnosed: findings are requested. Exact gradients take most of the time: problems with gradients
+ * are tiny, or so large that attnum check uses the library's in f64 for them. */
 typedef struct {
     int64_t n, keys, d, heads, batch;
     atn_dtype numbers;
@@ -60,20 +60,20 @@ static const problem problems[] = {
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
-/* Bugs that every length is tried with: each takes less of a long sum, or is lost in it. */
+/* Bugs that are tried with every length: their effect on a long sum is small. */
 static const bug long_bugs[] = {BUG_SUMS_BF16,  BUG_SUMS_F16,   BUG_PARTIALS_BF16,
                                 BUG_LAST_TOKEN, BUG_LAST_4,     BUG_TAIL_64,
                                 BUG_TILE_ZERO,  BUG_STATE_TAIL, BUG_OUTPUT_1_005};
 
-/* The variant of an operator that kernels.c writes out; of the others the first. */
+/* The variants of operators that kernels.c implements; otherwise the first variant. */
 static const struct {
     atn_operator op;
     const char *variant;
 } variants[] = {
     {ATN_SOFT, "code"}, {ATN_SOFTPP, "paper"}, {ATN_SIMA, "code"}, {ATN_NYSTROMFORMER, "exact"}};
 
-/* Types that every right kernel may be in. wide: sums and what is stored are f32. buggy: bugs are
- * tried in it. */
+/* The arithmetics of right kernels. wide: sums and stored numbers are f32. buggy: bugs are tried in
+ * it. few: see `problem`. */
 static const struct {
     arithmetic a;
     bool wide, buggy, few;
@@ -123,7 +123,7 @@ static const struct {
 };
 enum { ARITHMETICS = sizeof arithmetics / sizeof *arithmetics };
 
-/* ---- What is asked for ---- */
+/* ---- Options ---- */
 
 typedef struct {
     bool quick, goals;
@@ -137,7 +137,7 @@ typedef struct {
 
 typedef struct {
     int64_t right, marginal, skipped, alarms;    /* results of right kernels */
-    int64_t wrong, expected, detected, hesitant; /* of buggy ones; hesitant: marginal */
+    int64_t wrong, expected, detected, hesitant; /* of buggy kernels; hesitant: marginal */
     int64_t asked, named;
 } counts;
 
@@ -150,25 +150,25 @@ typedef struct {
     counts types[ATN_DTYPE_COUNT];
     int64_t missed[BUG_COUNT], expected[BUG_COUNT], asked[BUG_COUNT], unnamed[BUG_COUNT];
     int64_t kernels[2]; /* right, buggy */
-    int shown;          /* false alarms, one line each */
+    int shown;          /* false alarms that were printed, one line each */
 } corpus;
 
-/* ---- The judge: the one place that knows its functions ---- */
+/* ---- The judge: all calls of attnum check's functions ---- */
 
-/* A problem, and what its results are held against, found once for all kernels. */
+/* A problem and what its results are compared with, which is computed once for all kernels. */
 typedef struct {
     const problem *p;
     attention_case c;
     subject s;
     result_verdict against[ATN_DTYPE_COUNT][RESULT_COUNT];
     bool known[ATN_DTYPE_COUNT][RESULT_COUNT];
-    double worst[ATN_DTYPE_COUNT][RESULT_COUNT]; /* error of a right kernel */
+    double worst[ATN_DTYPE_COUNT][RESULT_COUNT]; /* the largest error of a right kernel */
 } exam;
 
 typedef struct {
     ref_verdict verdict;
     double ratio;     /* the worst head's, */
-    const char *rule; /* and the test that it is of */
+    const char *rule; /* and the test that it belongs to */
     double error;     /* |got - want|_F / |want|_F, all heads */
     int found;
     finding findings[MOST_FINDINGS];
@@ -260,7 +260,7 @@ static void refill_parameters(const problem *p, attention_case *c)
     }
 }
 
-/* Pairs of heads get one's keys and values. */
+/* Gives every second head the keys and values of the one before it. */
 static void share_among_heads(attention_case *c)
 {
     const atn_attention_shape *s = &c->shape;
@@ -323,7 +323,8 @@ static void exam_free(exam *e)
 
 /* ---- Rows ---- */
 
-/* Whether a word stands in a text, at the beginning of one of its words: bf16 is not f16. */
+/* Whether a text contains a word at the beginning of one of its own words, so that f16 is not found
+ * in bf16. */
 static bool has_word(const char *text, const char *word)
 {
     for (const char *at = text; *at; at++)
@@ -333,7 +334,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Whether a text has all parts of one of the alternatives. */
+/* Whether a text contains all parts of one of the alternatives. */
 static bool says(const char *text, const char *words)
 {
     char *copy = must_format("%s", words), *rest = copy, *alternative;
@@ -413,10 +414,10 @@ static void count_wrong(corpus *all, atn_dtype type, bug b, const opinion *o, bo
 
 /* ---- Kernels ---- */
 
-/* Whether a right kernel would be right in it: an inverse, and f16's range, need more. SimA's 1/n^2
- * is subnormal in f16, 1 over the least denominator overflows it, and so do the derivatives of a
- * dead channel, 1 over epsilon, and of cosFormer's denominator where ReLU leaves a query one small
- * feature. */
+/* Whether a right kernel gives a right result in an arithmetic: inverses need a wide one, and the
+ * range of f16 may be too small. SimA's 1/n^2 is subnormal in f16; 1 over the least denominator
+ * overflows, as do the derivatives of a dead channel, 1 over epsilon, and those of cosFormer's
+ * denominator where ReLU leaves a query only one small feature. */
 static bool is_sound(const exam *e, int i)
 {
     const arithmetic *a = &arithmetics[i].a;
@@ -427,7 +428,7 @@ static bool is_sound(const exam *e, int i)
     bool small = op == ATN_SIMA || op == ATN_PERFORMER || filled != NORMAL ||
                  (op == ATN_COSFORMER && e->p->gradients);
     if (filled == TINY && a->claimed != ATN_F16)
-        return false; /* of no interest elsewhere */
+        return false; /* subnormal numbers matter in f16 alone */
     if (filled == DEAD && a->claimed == ATN_F16)
         return false;
     return arithmetics[i].wide || !(inverts || (in_f16 && small));
@@ -465,12 +466,12 @@ static bool bug_is_of(const exam *e, bug b)
                    p->grouped || p->shared;
     if (!(bugs[b].operators >> e->c.choice.op & 1) || (bugs[b].needs & ~has) || !is_sampled(e, b))
         return false;
-    /* what the other problems try as well is left to them */
+    /* special problems try only the bugs that need them */
     return !special || (bugs[b].needs & (NEEDS_CAUSAL | NEEDS_PADDING | NEEDS_DEAD | NEEDS_TINY |
                                          NEEDS_GROUPS | NEEDS_SHARED));
 }
 
-/* Where a result is what the right kernel has, the bug is not in it. NaN is. */
+/* Whether a bug changes a result. NaN counts as a difference. */
 static bool differs(int64_t count, const double *a, const double *b)
 {
     return memcmp(a, b, (size_t)count * sizeof *a) != 0;
@@ -496,7 +497,7 @@ static void try_right(corpus *all, exam *e, const kernel_choice *choice, double 
     all->kernels[0]++;
 }
 
-/* Findings take most of the time. */
+/* Whether findings are requested, which take most of the time. */
 static bool asks(const corpus *all, const exam *e, const arithmetic *a)
 {
     bool tensor = a->claimed == ATN_BF16 && a->stored == ATN_F32 && a->operands == ATN_BF16;
@@ -515,7 +516,7 @@ static void try_bug(corpus *all, exam *e, const kernel_choice *choice,
         int64_t size = got[kind] ? result_size(&e->c, (result_kind)kind) : 0;
         if (!got[kind] || !differs(size, got[kind], right[kind]))
             continue;
-        asked &= !any; /* the output, or the first gradient that it is wrong in */
+        asked &= !any; /* for the output, or else the first gradient that is wrong */
         opinion o = judge(all, e, type, (result_kind)kind, got[kind], asked);
         bool expected = !(o.error <= 2 * e->worst[type][kind]);
         count_wrong(all, type, choice->bug, &o, expected, asked);
@@ -541,7 +542,7 @@ static void try_arrangements(corpus *all, exam *e, int i)
     }
 }
 
-/* Whether a code is in a list of them, commas between; null: of all. */
+/* Whether a code is in a comma-separated list; null: all codes are. */
 static bool is_wished(const char *codes, const char *code)
 {
     size_t length = strlen(code);
@@ -564,8 +565,8 @@ static void try_bugs(corpus *all, exam *e, int i)
     kernel_free(right);
 }
 
-/* Right kernels in all arithmetics of a type first: a bug is expected to be detected where its
- * error is over twice the worst of them. */
+/* Tries right kernels in all arithmetics of a type first: a bug should be detected if its error is
+ * over twice their largest error. */
 static void try_problem(corpus *all, const problem *p, atn_operator op)
 {
     bool asked = all->w->n ? all->w->n == p->n : p->quick || !all->w->quick;
@@ -584,7 +585,7 @@ static void try_problem(corpus *all, const problem *p, atn_operator op)
     exam_free(&e);
 }
 
-/* ---- What is said ---- */
+/* ---- Output ---- */
 
 static double share(int64_t part, int64_t all)
 {
@@ -626,7 +627,7 @@ static void print_bugs(const corpus *all)
                    bugs[b].name);
 }
 
-/* The goals: every bug, no false alarm, 1 % marginal, 95 % named. */
+/* Prints all counts. The goals: all bugs detected, no false alarm, 1 % marginal, 95 % named. */
 static int print_all(const corpus *all)
 {
     counts c = print_types(all);
@@ -639,16 +640,16 @@ static int print_all(const corpus *all)
     printf("false alarms: %lld of %lld results of right kernels, %.2f %% marginal\n",
            (long long)c.alarms, (long long)c.right, c.right ? share(c.marginal, c.right) : 0);
     printf("named: %.2f %% of %lld\n", share(c.named, c.asked), (long long)c.asked);
-    /* in these types the judge is sure: a kernel that is called right is not */
+    /* in these types a right kernel must never FAIL */
     int64_t wrong = all->types[ATN_F64].alarms + all->types[ATN_F32].alarms;
     bool met = c.detected == c.expected && c.alarms == 0 && 100 * c.marginal <= c.right &&
                100 * c.named >= 95 * c.asked;
     return wrong > 0 || (all->w->goals && !met) ? EXIT_CHECK : EXIT_PASS;
 }
 
-/* ---- Our own rounding ---- */
+/* ---- Tests of round_to ---- */
 
-/* Against the library's conversions, so that neither is wrong by itself. */
+/* Compares it with the library's conversions, which are independent of it. */
 static int check_rounding(void)
 {
     static const atn_storage storages[ATN_DTYPE_COUNT] = {
@@ -684,7 +685,7 @@ static int list_bugs(void)
     return EXIT_PASS;
 }
 
-/* False: not understood. */
+/* False: the option is unknown. */
 static bool read_wish(wishes *w, const char *name, const char *value)
 {
     const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operators as lists of matrix operations, for one head, from their formulas in
- * attnum/operators.h. Bugs stand where they would be made. */
+ * attnum/operators.h. Bugs are where they would be made. */
 #include "kernels.h"
 
 #include <math.h>
@@ -35,11 +35,11 @@ typedef struct {
     const kernel_choice *choice;
     int64_t batch, head;
     node q, k, v;
-    node q_given, k_given;       /* with padding */
+    node q_given, k_given;       /* including padding */
     node query_there, key_there; /* n x 1 flags */
-    int64_t first_key;           /* the token that row 0 of k is */
+    int64_t first_key;           /* the token in row 0 of k */
     node parameters[ATN_PARAMETER_COUNT];
-    double *state; /* of the head before, for BUG_STATE_STALE; or null */
+    double *state; /* the previous head's, for BUG_STATE_STALE; or null */
 } head;
 
 static bool has(const head *h, bug b)
@@ -52,7 +52,7 @@ static bool is(const head *h, arrangement a)
     return h->choice->arrangement == a;
 }
 
-/* ---- Words for the operations ---- */
+/* ---- Short names of operations ---- */
 
 static node plus(head *h, node a, node b)
 {
@@ -192,7 +192,7 @@ int64_t tail_of(int64_t tokens, int64_t tile)
     return tokens <= tile ? 1 : tail > 0 ? tail : tile;
 }
 
-/* a^T b tile by tile, what there is so far in bf16. */
+/* a^T b tile by tile, with the partial sums rounded to bf16. */
 static node sum_of_tiles(head *h, node a, node b)
 {
     int64_t n = rows_of(h, a), tile = 16;
@@ -205,7 +205,7 @@ static node sum_of_tiles(head *h, node a, node b)
     return total;
 }
 
-/* a^T b over the tokens, both tokens x something. */
+/* a^T b, a sum over tokens, which are the rows of both. */
 static node over_tokens(head *h, node a, node b)
 {
     int64_t n = rows_of(h, a), tail = tail_of(n, 16), tile = n < 16 ? n : 16;
@@ -223,7 +223,7 @@ static node over_tokens(head *h, node a, node b)
     return dot_tn(h, a, b);
 }
 
-/* The same where it is a state that a kernel keeps. */
+/* The same for a state that a kernel keeps. */
 static node state(head *h, node a, node b)
 {
     node s = over_tokens(h, a, b);
@@ -309,7 +309,8 @@ static double kernel_scale(const head *h)
 
 /* ---- Softmax ---- */
 
-/* K's rows as dQ's sum has them: the last tile alone. */
+/* The logits. For BUG_KEYS_OF_LAST_TILE their derivative by Q has the keys of the last tile
+ * alone. */
 static node logits_of(head *h)
 {
     int64_t keys = rows_of(h, h->k), tail = tail_of(keys, 16);
@@ -324,7 +325,7 @@ static node logits_of(head *h)
     return plus(h, dot_nt(h, detached(h, h->q), h->k), minus(h, of_q, detached(h, of_q)));
 }
 
-/* exp(x - max): the maximum cancels, whatever it is, and so does its derivative. */
+/* exp(x - max). The maximum needs no derivative, because it cancels. */
 static node weights_of(head *h, tape_axis axis, node x)
 {
     if (has(h, BUG_EXP_OVERFLOW))
@@ -347,7 +348,7 @@ static node softmax_over(head *h, tape_axis axis, node x)
     return over(h, e, detached_if(h, BUG_SUM_DETACHED, sum(h, axis, e)));
 }
 
-/* Blocks of keys with a maximum that grows (Milakov and Gimelshein 2018). */
+/* Softmax in blocks of keys with a running maximum (Milakov and Gimelshein 2018). */
 static node online_softmax(head *h, node logits)
 {
     int64_t keys = tape_cols(h->t, logits), block = keys >= 128 ? 64 : 16, turn = 0;
@@ -358,7 +359,7 @@ static node online_softmax(head *h, node logits)
         node m = detached(h, tape_largest(h->t, OVER_COLS, x));
         if (turn > 0)
             m = detached(h, tape_with(h->t, TAPE_MAX, most, m));
-        m = at_least(h, m, -1e30); /* nothing seen yet */
+        m = at_least(h, m, -1e30); /* for rows that have seen no key yet */
         node e = exponential(h, minus(h, x, m)), s = sum(h, OVER_COLS, e);
         node y = weigh(h, e, tape_slice(h->t, h->v, first, count));
         if (turn > 0) {
@@ -400,7 +401,7 @@ static node attend(head *h, node logits, node flags, node v)
     return weigh(h, flags == NO_NODE ? p : there(h, flags, p), v);
 }
 
-/* The mean of two halves of the keys, each with a softmax of its own. */
+/* The mean over two halves of the keys, each with its own softmax. */
 static node two_splits(head *h, node logits, node flags)
 {
     int64_t keys = tape_cols(h->t, logits), half = (keys + 1) / 2;
@@ -415,15 +416,15 @@ static node two_splits(head *h, node logits, node flags)
     return scaled(h, sum, 0.5);
 }
 
-/* The values of one and the derivatives of another. */
+/* The value of one with the derivatives of another. */
 static node with_derivatives_of(head *h, node value, node other)
 {
     return plus(h, detached(h, value), minus(h, other, detached(h, other)));
 }
 
-/* Derivatives by weights that the backward pass makes anew, exp(x - log of the sum), and the row
- * term sum_j dW_ij W_ij, times a factor: what is differentiated here is E V - y sum E. */
-static node with_weights_anew(head *h, node y, node logits, node flags)
+/* Derivatives as of a backward pass that recomputes the weights as exp(x - log sum) and subtracts
+ * the row term sum_j dW_ij W_ij, times a factor. They are those of E V - y sum E. */
+static node with_recomputed_weights(head *h, node y, node logits, node flags)
 {
     node most = detached(h, tape_largest(h->t, OVER_COLS, logits));
     node e = exponential(h, minus(h, logits, most));
@@ -441,8 +442,8 @@ static node softmax(head *h)
 {
     static const bug online[] = {BUG_RESCALE_FORGOTTEN, BUG_SUM_NOT_RESCALED, BUG_SUM_OF_LAST_BLOCK,
                                  BUG_RESCALE_LAST, BUG_RESCALE_BASE_2};
-    static const bug anew[] = {BUG_SUM_IN_BASE_2, BUG_ROW_TERM_SIGN, BUG_ROW_TERM_TWICE,
-                               BUG_ROW_TERM_OF_VALUES};
+    static const bug recomputed[] = {BUG_SUM_IN_BASE_2, BUG_ROW_TERM_SIGN, BUG_ROW_TERM_TWICE,
+                                     BUG_ROW_TERM_OF_VALUES};
     node logits = capped(h, scaled(h, logits_of(h), logit_scale(h)));
     node flags = seen(h, is_causal(h));
     bool blocks = is(h, ARRANGED_ONLINE);
@@ -455,10 +456,10 @@ static node softmax(head *h)
                                    attend(h, logits, seen(h, false), h->v));
     if (has(h, BUG_SPLITS_AVERAGED))
         return two_splits(h, logits, flags);
-    for (size_t i = 0; i < sizeof anew / sizeof *anew; i++)
-        if (has(h, anew[i]))
-            return with_weights_anew(h, attend(h, logits, flags, h->v),
-                                     tape_where(h->t, flags, logits, -1e30), flags);
+    for (size_t i = 0; i < sizeof recomputed / sizeof *recomputed; i++)
+        if (has(h, recomputed[i]))
+            return with_recomputed_weights(h, attend(h, logits, flags, h->v),
+                                           tape_where(h->t, flags, logits, -1e30), flags);
     return attend(h, logits, flags, h->v);
 }
 
@@ -490,7 +491,7 @@ static node gaussian(head *h)
 
 /* ---- SOFT ---- */
 
-/* Which landmark takes token i of the grid; -1: none. */
+/* The landmark to which token i of the grid belongs; -1: none. */
 static int64_t landmark_of(const head *h, int64_t i, int64_t m)
 {
     const atn_sampling *s = &h->c->reference.sampling;
@@ -534,8 +535,8 @@ static int steps_of(const head *h, int published)
     return has(h, BUG_STEPS_FEW) ? published / 2 : published - has(h, BUG_STEPS_ONE_LESS);
 }
 
-/* Newton-Raphson (IJCV Eq. 10). Its derivative is -X dA X (Eq. 12), X the last iterate: added as a
- * term that is 0. */
+/* Newton-Raphson (IJCV Eq. 10). Its derivative is -X dA X (Eq. 12) with the last iterate X; it
+ * comes from a term whose value is 0. */
 static node soft_inverse(head *h, node a)
 {
     const atn_inverse_desc *o = &h->c->reference.inverse;
@@ -566,7 +567,7 @@ static node soft(head *h)
 
 /* ---- Norms ---- */
 
-/* What a norm is made of: sums of |x| or of squares, along an axis. */
+/* The sums in a norm, of |x| or of squares, along an axis. */
 static node norm_sums(head *h, node x, tape_axis axis, bool squares)
 {
     const tape_single absolute = has(h, BUG_SIGN_MISSING) ? TAPE_ABS_UNSIGNED : TAPE_ABS;
@@ -584,8 +585,8 @@ static node norm_sums(head *h, node x, tape_axis axis, bool squares)
     return has(h, BUG_EPSILON_LARGE) ? shifted(h, s, 0.01 * (double)count) : s;
 }
 
-/* l1 or l2 norms of at least epsilon; squares are raised before their root, whose derivative at 0
- * is infinite. */
+/* l1 or l2 norms of at least epsilon. Sums of squares are limited before the root, whose derivative
+ * at 0 is infinite. */
 static node norms(head *h, node x, tape_axis axis, bool squares, double epsilon)
 {
     if (has(h, BUG_NORM_OTHER))
@@ -602,7 +603,7 @@ static node norms(head *h, node x, tape_axis axis, bool squares, double epsilon)
     return detached_if(h, BUG_NORM_DETACHED, s);
 }
 
-/* Columns of norm 1, over the tokens. */
+/* Divides columns by their norms over the tokens. */
 static node column_norms(head *h, node x, double epsilon, bool keys, bool squares)
 {
     bool wrong = has(h, BUG_NORM_AXIS) || (keys && has(h, BUG_NORM_AXIS_KEYS));
@@ -648,7 +649,7 @@ static node sima(head *h)
     return dot(h, q, state(h, k, h->v));
 }
 
-/* The squares of a token's channels in the other heads, n x 1. */
+/* The sum of squares of a token's channels in the other heads, n x 1. */
 static node squares_of_other_heads(head *h)
 {
     const atn_attention_shape *s = &h->c->shape;
@@ -790,7 +791,7 @@ static node elu(head *h)
     return ratio(h, f);
 }
 
-/* [x cos, x sin] of each token's angle; the sines may be of the wrong sign. */
+/* [x cos, x sin] of each token's angle; sign: of the sines. */
 static node turned(head *h, node x, int64_t first, double sign)
 {
     int64_t n = rows_of(h, x), q = h->c->shape.tokens;
@@ -828,7 +829,7 @@ static node cosformer(head *h)
     return ratio(h, f);
 }
 
-/* A tensor's matrix of this head, constant. */
+/* This head's matrix of a tensor, as a constant. */
 static node constant_of(head *h, const atn_tensor *w)
 {
     const double *values = w->data;
@@ -911,7 +912,7 @@ static node linformer(head *h)
     return dot(h, softmax_over(h, OVER_COLS, logits), v);
 }
 
-/* Means of m segments of consecutive tokens, the last n mod m one longer. */
+/* Means of m segments of consecutive tokens; the last n mod m segments have one token more. */
 static node segment_means(head *h, node x, int64_t m)
 {
     int64_t n = rows_of(h, x), shorter = m - n % m, i = 0;
@@ -961,7 +962,7 @@ static node nystromformer(head *h)
     return dot(h, f, has(h, BUG_INVERSE_MISSING) ? b : dot(h, nystrom_inverse(h, a), b));
 }
 
-/* ---- All of them ---- */
+/* ---- All operators ---- */
 
 static node (*const kernels[ATN_OPERATOR_COUNT])(head *) = {
     [ATN_SOFT] = soft,
@@ -987,7 +988,7 @@ bool kernel_exists(atn_operator op)
 
 /* ---- Inputs ---- */
 
-/* A head's matrix of x, b x h x rows x cols, its rows moved by one if asked. */
+/* This head's matrix of x, which is b x h x rows x cols. shift: its rows are moved by one. */
 static node input_of(head *h, const double *x, int64_t batch, int64_t which, int64_t rows,
                      int64_t cols, bool shift)
 {
@@ -998,13 +999,13 @@ static node input_of(head *h, const double *x, int64_t batch, int64_t which, int
     return tape_below(h->t, tape_slice(h->t, whole, 1, rows - 1), tape_slice(h->t, whole, 0, 1));
 }
 
-/* The row of K or V, all heads' one below the other, that row i of the head is read from; -1: none,
- * it is 0. */
+/* The row, among those of all heads, that is read as row i of the head's K or V; -1: none, it is
+ * 0. */
 static int64_t misread_row(const head *h, int64_t rows, int64_t i)
 {
     const atn_attention_shape *s = &h->c->shape;
     int64_t at = h->batch * s->heads + h->head, groups = s->heads / 2;
-    if (has(h, BUG_GROUPS_MODULO)) /* a group's heads, two, have the same */
+    if (has(h, BUG_GROUPS_MODULO)) /* two heads in a group, with the same keys */
         at = h->batch * s->heads + h->head % groups * 2;
     if (has(h, BUG_KEYS_HEADS_FIRST))
         at = h->head * s->batch + h->batch;
@@ -1040,7 +1041,7 @@ static node flags_of(head *h, const unsigned char *mask, int64_t rows)
     return minus(h, filled(h, rows, 1, 1), flags);
 }
 
-/* Q and K with channels left out, or turned by i 10000^(-2 p / d) in neighbouring pairs. */
+/* Q and K with channels left out, or rotated by i 10000^(-2 p / d) in neighbouring pairs. */
 static node channels_changed(head *h, node x)
 {
     int64_t rows = rows_of(h, x), d = tape_cols(h->t, x);
@@ -1067,13 +1068,13 @@ static node channels_changed(head *h, node x)
     return y;
 }
 
-/* The rows of x from `first` on, so many, below another. */
+/* Appends `count` rows of x from `first` on. */
 static node with_rows(head *h, node above, node x, int64_t first, int64_t count)
 {
     return count > 0 ? tape_below(h->t, above, tape_slice(h->t, x, first, count)) : above;
 }
 
-/* K or V with other tokens in its tiles of 16. */
+/* K or V with misread tiles of 16 tokens. */
 static node tiles_changed(head *h, node x, bool keys)
 {
     int64_t n = rows_of(h, x), tile = 16, tail = n % tile, whole = n - tail;
@@ -1102,7 +1103,7 @@ static void change_reading(head *h)
     h->k = h->c->k || !has(h, BUG_ROTARY) ? channels_changed(h, h->k) : h->q;
 }
 
-/* Leaves keys out, or puts zeros behind them. */
+/* Removes keys, or appends zeros. */
 static void change_length(head *h)
 {
     int64_t n = rows_of(h, h->k), first = has(h, BUG_FIRST_TOKEN);
@@ -1138,7 +1139,7 @@ static void give_parameters(head *h)
     }
 }
 
-/* The inputs as they were given, for their gradients. */
+/* The inputs as given; gradients are taken of these. */
 typedef struct {
     node q, k, v;
 } given;
@@ -1150,7 +1151,7 @@ static void swap(node *a, node *b)
     *b = kept;
 }
 
-/* e4m3: three bits behind the first, evenly spaced below 2^-6. */
+/* e4m3: three fraction bits, evenly spaced below 2^-6. */
 static double in_f8(double x, double most)
 {
     int exponent;
@@ -1164,7 +1165,7 @@ static double in_int8(double x, double most)
     return most > 0 ? nearbyint(x / most * 127) * most / 127 : 0;
 }
 
-/* A head's K or V in another type; most: the largest number of a row. */
+/* A head's K or V in another type. most: the largest absolute value of a row. */
 static node narrowed(head *h, const double *x, int64_t rows, int64_t cols,
                      double (*to)(double x, double most))
 {
@@ -1180,7 +1181,7 @@ static node narrowed(head *h, const double *x, int64_t rows, int64_t cols,
     return narrow;
 }
 
-/* K and V, read from where they are not. */
+/* Reads K and V from the wrong places. */
 static void misread_inputs(head *h)
 {
     const atn_attention_shape *p = &h->c->shape;
@@ -1235,7 +1236,7 @@ static given give_inputs(head *h)
 
 /* ---- Results ---- */
 
-/* Adds a gradient (null: none) to one of the results, as kernels that accumulate do. */
+/* Adds a gradient (null: none) to a result, as kernels that accumulate do. */
 static void accumulate(const head *h, node x, int64_t count, double *to)
 {
     const double *from = x == NO_NODE ? NULL : tape_gradient(h->t, x);
@@ -1296,7 +1297,7 @@ static void run_heads(const attention_case *c, const kernel_choice *choice, cons
     kernel_choice spoilt = *choice;
     spoilt.arithmetic = a;
     int64_t d = c->shape.dim > c->shape.value_dim ? c->shape.dim : c->shape.value_dim;
-    int64_t most = 2 * d > 2048 ? 2 * d : 2048; /* features */
+    int64_t most = 2 * d > 2048 ? 2 * d : 2048; /* width of the features */
     double *before = must_allocate((size_t)(most * d), sizeof *before);
     for (int64_t b = 0; b < c->shape.batch; b++)
         for (int64_t h = 0; h < c->shape.heads; h++)
@@ -1310,7 +1311,7 @@ static double *room_for(const attention_case *c, result_kind kind)
                                   : NULL;
 }
 
-/* Results of another problem or kernel, in the place of those from one kind to another. */
+/* Replaces the results of the kinds from ... to by those of another problem or kernel. */
 static void run_in_place(const attention_case *c, const kernel_choice *choice, const double *dy,
                          result_kind from, result_kind to, double *results[RESULT_COUNT])
 {
@@ -1327,7 +1328,7 @@ static void run_in_place(const attention_case *c, const kernel_choice *choice, c
     kernel_free(others);
 }
 
-/* dK and dV from a dY of whose last rows nobody read any, or which alone were read. */
+/* dK and dV from a dY whose last rows were not read, or were read alone. */
 static void run_with_tail(const attention_case *c, const kernel_choice *choice,
                           double *results[RESULT_COUNT])
 {
@@ -1356,7 +1357,7 @@ static void run_untransposed(const attention_case *c, const kernel_choice *choic
     results[RESULT_VALUES] = output[RESULT_OUTPUT];
 }
 
-/* Bugs of the backward pass alone: which they would be of the forward pass. */
+/* The bug of the forward pass that corresponds to one of the backward pass alone. */
 static bug of_both_passes(bug b)
 {
     return b == BUG_BACKWARD_NO_PADDING ? BUG_PADDING_IGNORED

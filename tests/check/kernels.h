@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attention kernels as somebody might write them, right or with one bug. */
+/* Attention kernels as users might write them, right or with one bug. */
 #ifndef CHECK_KERNELS_H
 #define CHECK_KERNELS_H
 
@@ -8,7 +8,7 @@
 #include "bugs.h"
 #include "tape.h"
 
-/* How a kernel is put together; none changes what it computes. X(code, name, operators) */
+/* How a kernel is arranged, which does not change what it computes. X(code, name, operators) */
 #define ARRANGEMENT_LIST(X)                                                                        \
     X(PLAIN, "plain", EVERY)                                                                       \
     X(TOKENS_FIRST, "tokens-first", OP(SIMA) | OP(ELU) | OP(COSFORMER) | OP(EFFICIENT))            \
@@ -31,28 +31,29 @@ typedef struct {
     bool gradients;
 } kernel_choice;
 
-/* Whether there is a kernel for it. */
+/* Whether there is a kernel of the operator. */
 bool kernel_exists(atn_operator op);
 
-/* What the kernel makes of a problem, in the shapes that attnum check has them; null where it has
- * no such result. To be freed by kernel_free. */
+/* Computes the results of a problem, in the shapes of attnum check; null where there is no such
+ * result. To be freed by kernel_free. */
 void kernel_run(const attention_case *c, const kernel_choice *choice,
                 double *results[RESULT_COUNT]);
 void kernel_free(double *results[RESULT_COUNT]);
 
 /* ---- spoil.c ---- */
 
-/* The arithmetic with the bug, if it is one of arithmetic that is narrower than it. */
+/* The arithmetic, narrowed by the bug if that is one of arithmetic. */
 arithmetic spoilt_arithmetic(const arithmetic *a, bug b);
 
-/* Bugs of results as they are written. */
+/* Applies bugs of written results, and rounds results to the claimed type. */
 void spoil_results(const attention_case *c, const kernel_choice *choice,
                    double *results[RESULT_COUNT]);
 
-/* How many tokens are behind the last full tile; a full one where none are, one of one tile. */
+/* The number of tokens after the last full tile: a whole tile if there are none, 1 if there is only
+ * one tile. */
 int64_t tail_of(int64_t tokens, int64_t tile);
 
-/* Dropout's factor of a number. */
+/* The factor of number i with dropout. */
 double dropout(uint64_t i);
 
 #endif

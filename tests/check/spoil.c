@@ -9,7 +9,8 @@
 
 /* ---- Arithmetic ---- */
 
-/* What a bug narrows, to what, and where that is a bug: sums in the claimed type are one. */
+/* Which types a bug narrows, and to what. It is a bug if the type is narrower than the claimed one;
+ * for sums, which should be in f32, also if it is the claimed one. */
 enum { STORED = 1, OPERANDS = 2, SUMS = 4 };
 static const struct {
     bug bug;
@@ -59,7 +60,7 @@ typedef struct {
     const attention_case *c;
     int64_t batch, heads, rows, cols;
     double *x;
-    const double *before; /* as it was */
+    const double *before; /* the result before the change */
     double number;
 } area;
 
@@ -81,7 +82,7 @@ static int64_t size_of(const area *a)
     return head_count(a) * head_size(a);
 }
 
-/* Of the last head; all rows where there are fewer than a tile. */
+/* The rows of the last head. */
 static double *last_head(const area *a)
 {
     return a->x + (head_count(a) - 1) * head_size(a);
@@ -111,7 +112,8 @@ static void times_one_head(area *a)
         last_head(a)[i] *= a->number;
 }
 
-/* The second tile of rows of the last head: 64, or a quarter of the rows. */
+/* The rows of a tile: 64, or a quarter of the rows if these are fewer than 128. Bugs affect the
+ * second tile of the last head. */
 static int64_t tile_of(const area *a)
 {
     return a->rows >= 128 ? 64 : a->rows / 4 > 0 ? a->rows / 4 : 1;
@@ -144,7 +146,7 @@ static void tile_twice(area *a)
         a->x[i] *= 2;
 }
 
-/* Blocks of `count` numbers: x's block i becomes what block to(i) was. */
+/* In blocks of `count` numbers, block `to` becomes what block `from` was. */
 static void take_block(area *a, int64_t count, int64_t to, int64_t from)
 {
     memcpy(a->x + to * count, a->before + from * count, (size_t)count * sizeof *a->x);
@@ -229,7 +231,7 @@ static void drop_out(area *a)
         a->x[i] *= dropout((uint64_t)i);
 }
 
-/* Row i of each 8 is row i / 2, of an odd one 4 farther. */
+/* In each 8 rows, row i becomes row i / 2, plus 4 for an odd i. */
 static void interleave_rows(area *a)
 {
     for (int64_t i = 0; i < head_count(a) * a->rows; i++) {
@@ -261,14 +263,14 @@ static void add_values(area *a)
         a->x[i] += a->c->v[i];
 }
 
-/* number: the type. */
+/* number: the type to round to. */
 static void round_all(area *a)
 {
     for (int64_t i = 0; i < size_of(a); i++)
         a->x[i] = round_to((atn_dtype)a->number, a->x[i]);
 }
 
-/* By the scale of the logits, or of the kernel and the 2 of its square. */
+/* Undoes the scale of the logits, or that of the kernel and the 2 of its square's derivative. */
 static void unscale(area *a)
 {
     for (int64_t i = 0; i < size_of(a); i++)
@@ -342,7 +344,7 @@ static void change_result(const attention_case *c, bug b, result_kind kind, doub
         }
 }
 
-/* As the claimed type holds it. */
+/* Rounds a result to the claimed type. */
 static void write_result(const kernel_choice *choice, int64_t count, double *x)
 {
     atn_dtype type = choice->arithmetic.claimed;

@@ -25,7 +25,7 @@ typedef enum {
 typedef struct {
     node_kind kind;
     int64_t rows, cols;
-    double *value, *gradient; /* gradient null: nothing has arrived */
+    double *value, *gradient; /* gradient null: none so far */
     bool differentiable;
     node a, b;
     int op; /* tape_pair, tape_single, tape_axis */
@@ -92,7 +92,7 @@ static node add_step(tape *t, node_kind kind, int64_t rows, int64_t cols, node a
     return t->count++;
 }
 
-/* What the operation stores; the type's flaws are those of the arithmetic. */
+/* Rounds a matrix to what the operation stores. */
 static node stored(tape *t, node x)
 {
     step *s = at(t, x);
@@ -136,7 +136,7 @@ static double *transposed(int64_t rows, int64_t cols, const double *x)
     return y;
 }
 
-/* op(x) (rows x cols) as products read it; to be freed. */
+/* op(x) (rows x cols), rounded as products read it; to be freed. */
 static double *operand(const arithmetic *s, bool transpose, int64_t rows, int64_t cols,
                        const double *x)
 {
@@ -149,7 +149,7 @@ static double *operand(const arithmetic *s, bool transpose, int64_t rows, int64_
     return y;
 }
 
-/* out (rows x cols) = op(a) op(b), over terms. */
+/* out (rows x cols) = op(a) op(b), a sum over `terms` terms. */
 static void multiply(const arithmetic *s, int64_t rows, int64_t terms, int64_t cols, bool ta,
                      bool tb, const double *a, const double *b, double *out)
 {
@@ -217,7 +217,7 @@ node tape_with(tape *t, tape_pair op, node a, node b)
 
 static const double log2e = 1.4426950408889634, ln2 = 0.6931471805599453;
 
-/* 2^x by a parabola that is right at whole numbers. */
+/* 2^x by a parabola that is exact at integers. */
 static double fast_exp2(double x)
 {
     double whole = floor(x), f = x - whole;
@@ -245,7 +245,7 @@ static double single_value(const arithmetic *s, tape_single op, double x, double
     case code:                                                                                     \
         return slope;
 
-/* From x and what was made of it, as eager mode keeps them. */
+/* The derivative from x and the stored value y, as eager mode computes it. */
 static double single_slope(tape_single op, double x, double y, double c)
 {
     switch (op) {
@@ -275,7 +275,7 @@ static double *ones(int64_t count)
     return x;
 }
 
-/* out: the sums of x over its rows, or over its columns. */
+/* Sums of x over its rows, or over its columns. */
 static void sum_along(const arithmetic *s, tape_axis axis, int64_t rows, int64_t cols,
                       const double *x, double *out)
 {
@@ -393,7 +393,7 @@ node tape_detached(tape *t, node x)
 
 /* ---- Backward ---- */
 
-/* Adds what arrives at x, rows x cols, which may have to be summed over what x stands for. */
+/* Adds a contribution, rows x cols, to the gradient of x; sums it where x was broadcast. */
 static void arrive(tape *t, node x, int64_t rows, int64_t cols, const double *gradient)
 {
     step *s = at(t, x);
@@ -430,7 +430,8 @@ static double *room_of(const tape *t, node x)
     return must_allocate((size_t)(at(t, x)->rows * at(t, x)->cols), sizeof(double));
 }
 
-/* C = op(A) op(B): A gets dC op(B)^T, B op(A)^T dC, transposed where they are read so. */
+/* C = op(A) op(B): the gradient of op(A) is dC op(B)^T, that of op(B) is op(A)^T dC; transposed
+ * where op transposes. */
 static void product_backward(tape *t, const step *s)
 {
     const step *a = at(t, s->a), *b = at(t, s->b);
@@ -463,7 +464,7 @@ static void product_backward(tape *t, const step *s)
     case code:                                                                                     \
         return first ? by_a : by_b;
 
-/* The derivative by the first or the second. */
+/* The derivative by the first or the second operand. */
 static double pair_slope(tape_pair op, bool first, double a, double b, double z)
 {
     switch (op) {
@@ -503,7 +504,7 @@ static void single_backward(tape *t, const step *s)
     free(to);
 }
 
-/* A sum's terms all get its gradient; the largest gets all of it. */
+/* Every term of a sum gets its gradient; of a maximum only the first largest number. */
 static void along_backward(tape *t, const step *s)
 {
     const step *from = at(t, s->a);
@@ -519,7 +520,7 @@ static void along_backward(tape *t, const step *s)
     free(to), free(found);
 }
 
-/* 2 sum_j g_ij (a_i - b_j); at b with the other sign. */
+/* 2 sum_j g_ij (a_i - b_j) for a; for b the roles are exchanged. */
 static void distances_backward(tape *t, const step *s)
 {
     for (int turn = 0; turn < 2; turn++) {
