@@ -15,9 +15,9 @@ bool advice_is_safe(const precision_facts *p)
     return p->best <= inspect_safe_residual;
 }
 
-/* ---- Looking for the worst ---- */
+/* ---- The worst and best matrices ---- */
 
-/* A number of an inspection; NaN if it has none. */
+/* A number of an inspection; NaN if it is unknown. */
 typedef double (*measure)(const inspection *i);
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
     int64_t known, over;            /* how many are known, and how many exceed the limit */
 } extremes;
 
-/* Over the main samplings. */
+/* The extremes of a number over the inspections of main samplings. */
 static extremes find_extremes(const inspection_list *list, measure of, double limit)
 {
     extremes e = {0};
@@ -56,7 +56,7 @@ static double or_infinite(double value)
     return isnan(value) ? INFINITY : value;
 }
 
-/* "2e-06", or the bounds that are known. To be freed. */
+/* lambda_min/lambda_max as "2e-06", or the bounds that are known. To be freed. */
 static char *say_spread(const inspection *i)
 {
     if (i->singular > 0)
@@ -74,7 +74,7 @@ static char *say_number(double value)
     return must_format(value >= 1000 && value < 1e7 ? "%.0f" : "%.3g", value);
 }
 
-/* " on 1024 of 3136 tokens" if not all were used. To be freed. */
+/* " on 1024 of its 3136 tokens" if not all were used. To be freed. */
 static char *say_part(double looked_at, double tokens)
 {
     return looked_at < tokens ? must_format(" on %.0f of its %.0f tokens", looked_at, tokens)
@@ -139,14 +139,14 @@ static double above_boundary(const inspection *i)
     return 1 + i->margin;
 }
 
-/* Whether -1 cannot be told from 1 - alpha lambda_max^2. */
+/* Whether 1 - alpha lambda_max^2 is -1 up to rounding. */
 static bool on_boundary(const inspection *i)
 {
     return above_boundary(i) <= 4 * i->m * atn_dtype_roundoff(ATN_F64);
 }
 
 /* When the papers' iteration reaches 1e-3. On the boundary of convergence it does so only because
- * rounding leaves a part of the mode that exact steps annihilate, and each step doubles that part.
+ * exact steps would cancel a mode of which rounding leaves a part, and each step doubles that part.
  * To be freed. */
 static char *say_reached(const inspection *i)
 {
@@ -194,7 +194,7 @@ static char *say_steps(const inspection_list *list, advice_line *line)
     return text;
 }
 
-/* The part of the mode of lambda_max that steps from 2/|A|_1^2 leave: (1 - alpha
+/* The part of the mode of lambda_max that is left after steps from 2/|A|_1^2: (1 - alpha
  * lambda_max^2)^(2^steps). */
 static double largest_mode_left(const inspection *i, int steps)
 {
@@ -396,7 +396,7 @@ static const inspection *worst_precision(const inspection_list *list, int p)
     return worst;
 }
 
-/* Appends ", " and text, which it frees. */
+/* Appends ", " and text, and frees text. */
 static void append(char **list, char *text)
 {
     char *longer = must_format("%s%s%s", *list, **list ? ", " : "", text);
@@ -436,7 +436,7 @@ static char *say_precisions(const inspection_list *list, advice_line *line)
     return text;
 }
 
-/* The factor by which X_20 is worse than the best X; 0 where that does not matter. */
+/* The factor by which X_20 is worse than the best X; 0 where X_20 is safe anyway. */
 static double excess(const precision_facts *f)
 {
     return f->fixed <= inspect_safe_residual ? 0 : f->fixed / f->best;
@@ -444,7 +444,7 @@ static double excess(const precision_facts *f)
 
 enum { MUCH_WORSE = 10 };
 
-/* Of the main items whose best X is before X_20, the one whose X_20 is worst in comparison. */
+/* Of the main items whose best X comes before X_20, the one with the largest excess. */
 static const inspection *most_overdone(const inspection_list *list, int p)
 {
     const inspection *worst = NULL;
@@ -494,8 +494,8 @@ static bool is_asked(const inspection *i, const inspect_setting *setting)
            !isnan(i->precisions[setting->precision].rank);
 }
 
-/* The inspection with the largest number at an offset into a precision's facts; null if none is
- * known. */
+/* The inspection with the largest value of a field of precision_facts, given by its offset; null if
+ * none is known. */
 static const inspection *worst_asked(const inspection_list *list, const inspect_setting *setting,
                                      int p, size_t offset)
 {
@@ -512,8 +512,8 @@ static const inspection *worst_asked(const inspection_list *list, const inspect_
     return worst;
 }
 
-/* What would be safe if a setting is not: another number of steps, or the narrowest wider type. To
- * be freed. */
+/* What would be safe where a setting is not: another number of steps, or a wider type. To be
+ * freed. */
 static char *say_remedy(const inspection_list *list, const inspect_setting *setting,
                         const inspection *best)
 {
@@ -657,7 +657,7 @@ static sampling_summary errors_of(const inspection_list *list, double m, int sam
     return e;
 }
 
-/* The name of landmarks of a sampling; to be freed. */
+/* A phrase for the landmarks of a sampling; to be freed. */
 static char *say_sampling(int sampling, const sampling_summary *e)
 {
     static const char *const words[SAMPLINGS] = {[2] = "random tokens",
@@ -693,8 +693,8 @@ static char *say_basis(const inspection_list *list, const inspection *i, int64_t
     return text;
 }
 
-/* The errors of every sampling with m landmarks; best and worst are initialised with the main one.
- */
+/* Finds the errors of every sampling with m landmarks. best and worst must be the main one on
+ * entry. */
 static void rank_samplings(const inspection_list *list, double m, sampling_summary e[SAMPLINGS],
                            int *best, int *worst)
 {
@@ -706,7 +706,7 @@ static void rank_samplings(const inspection_list *list, double m, sampling_summa
     }
 }
 
-/* Medians over heads. */
+/* Adds errors, which are medians over heads. */
 static void note_errors(advice_line *line, const inspection *i, int sampling,
                         const sampling_summary *e)
 {
@@ -832,8 +832,8 @@ static char *say_norm_basis(const inspection_list *list, const inspection *i)
     return text;
 }
 
-/* The limit of the gain: an output two digits larger than V dominates the residual sum. And the
- * factor from which on a smaller gain is worth a change. */
+/* A gain above LARGE_NORM is a warning: an output two digits larger than V dominates the residual
+ * sum. A gain that is smaller by WORTHWHILE_GAIN is worth a change. */
 enum { LARGE_NORM = 100, WORTHWHILE_GAIN = 4 };
 
 static char *say_norms(const inspection_list *list, advice_line *line)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences about the measurements: one table of rules, each of which makes a sentence from numbers
- * and quotes them. */
+/* Sentences about the measurements. Each rule of a table makes a sentence from numbers, and quotes
+ * them. */
 #ifndef EXPERIMENTS_INSPECT_ADVICE_H
 #define EXPERIMENTS_INSPECT_ADVICE_H
 
@@ -30,12 +30,12 @@ typedef struct {
 
 enum { ADVICE_RULES = 13 };
 
-/* One line at most per rule; returns how many, warnings first, then tips. */
+/* At most one line for each rule. Returns the number of lines; warnings come first, then tips. */
 int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES]);
 void advice_free(int count, advice_line *lines);
 
-/* Whether A can be inverted in a type, by a sampling (-1: the main one), in so many steps of the
- * papers' iteration: the line that is printed first. */
+/* The setting of the first line, the conclusion: a type, a sampling (-1: the main one) and a number
+ * of steps of the papers' iteration. It says whether A can be inverted with these. */
 typedef struct {
     int precision, sampling, steps;
 } inspect_setting;
@@ -46,7 +46,7 @@ const char *advice_level_name(advice_level level); /* "warning", "tip", "fine" *
 char *advice_headline(int count, const advice_line *lines);
 void advice_print(int count, const advice_line *lines, FILE *file);
 
-/* best is at most inspect_safe_residual. */
+/* Whether the best residual is at most inspect_safe_residual. */
 bool advice_is_safe(const precision_facts *p);
 
 #endif

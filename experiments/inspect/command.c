@@ -26,7 +26,7 @@ static int run(const program_options *s, int count, const char *const *words)
         report_error("inspect: %d files given, expected one FILE.npy", count);
         return EXIT_USAGE;
     }
-    if (s->html && s->resume) { /* a run that was complete before writes nothing */
+    if (s->html && s->resume) { /* resuming a complete run writes nothing */
         report_error("--html: --resume may find nothing left to do; expected one of the two");
         return EXIT_USAGE;
     }

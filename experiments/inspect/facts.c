@@ -137,7 +137,7 @@ void inspection_write(const inspection *i, table *raw)
             put(i, PART_CURVE, k, j, i->inverses[k].curve[j], raw);
 }
 
-/* The struct that a part's fields are of. */
+/* The struct that contains the fields of a part. */
 static void *facts_of(inspection *i, int part, int64_t which)
 {
     switch (part) {
@@ -203,7 +203,7 @@ void inspections_free(inspection_list *list)
     *list = (inspection_list){0};
 }
 
-/* ---- Looking through them ---- */
+/* ---- Searching ---- */
 
 int64_t inspections_find(const inspection_list *list, int64_t start, double m, int sampling)
 {

@@ -15,11 +15,11 @@
 typedef struct {
     const char *name;
     int sampler;  /* the index in samplers[]; -1: landmarks are given */
-    bool windows; /* of consecutive tokens, on no grid */
+    bool windows; /* averages of consecutive tokens, without a grid */
 } inspect_sampling;
 
-/* Those that need no weights. The first that applies is that of SOFT without training, and is
- * examined most closely. */
+/* Samplings that need no weights. The first that applies is the one of SOFT without training, and
+ * is examined most closely. */
 enum { SAMPLINGS = 9, SAMPLING_GIVEN = 8 }; /* the last: --landmarks */
 extern const inspect_sampling inspect_samplings[SAMPLINGS];
 
@@ -27,7 +27,7 @@ extern const inspect_sampling inspect_samplings[SAMPLINGS];
 
 enum { TARGETS = 2, MOST_CURVE = 130 };
 extern const double inspect_targets[TARGETS]; /* residuals: 1e-3, 1e-6 */
-/* A precision in which no X has a residual of at most this is not safe: an error of 1 % in A. */
+/* A precision is safe if some X has a residual of at most this, an error of 1 % in A. */
 extern const double inspect_safe_residual;
 
 /* All numbers are doubles, NaN where they are not known, so that one list of fields serves to
@@ -38,12 +38,12 @@ typedef struct {
         residual; /* after as many steps, by the closed form and by the library in f64 */
     double steps_predicted[TARGETS], steps[TARGETS], products[TARGETS];
     double alpha, steps_run;
-    int length;               /* of the curve, 0 where it was not run */
+    int length;               /* of the curve; 0: the method was not run */
     double curve[MOST_CURVE]; /* residuals of X_0, X_1, ... */
 } inverse_facts;
 
 typedef struct {
-    double best, best_steps; /* the library's stopping = best */
+    double best, best_steps; /* of the library's stopping = best */
     double fixed;            /* after the papers' 20 steps */
     double asked;            /* after as many as --iterations says */
     double rank;
@@ -63,8 +63,8 @@ typedef struct {
     precision_facts precisions[PRECISIONS];
 } inspection;
 
-/* The numbers of the three structs, and the columns that publish them.
- * X(column, member, type, description) */
+/* The fields of the three structs, and the columns that publish them. X(column, member, type,
+ * description) */
 #define MATRIX_FACTS(X)                                                                            \
     X("tokens", tokens, COLUMN_INTEGER, "n, tokens of the head")                                   \
     X("stride", stride, COLUMN_INTEGER, "pool, window: tokens a side that are averaged")           \
@@ -146,7 +146,7 @@ typedef enum { FACTS_MATRIX, FACTS_INVERSE, FACTS_PRECISION, FACTS_COUNT } fact_
 extern const fact_field *const fact_fields[FACTS_COUNT];
 double fact_get(const fact_field *field, const void *facts);
 
-/* Everything unknown. lambda is allocated. */
+/* An inspection with all numbers unknown. lambda is allocated. */
 inspection *inspection_create(int64_t m);
 void inspection_free(inspection *i);
 

@@ -94,13 +94,13 @@ static const output_spec outputs[] = {
     {"inspect_advice_numbers", "The numbers behind them.", number_columns, COUNT(number_columns)},
 };
 
-/* ---- What there is to do ---- */
+/* ---- Planning ---- */
 
 typedef struct {
-    inspect_plan plan; /* first */
+    inspect_plan plan; /* must be the first member */
     input *in;
     char landmarks_sha256[SHA256_HEX_SIZE];
-    new_file *page; /* open where --html was asked for */
+    new_file *page; /* open if --html was given */
 } inspect_state;
 
 /* The tokens' grid: a file's own, photographs and fields in 28 x 28 patches. */
@@ -119,7 +119,7 @@ static void plan_tokens(inspect_plan *plan)
         report_note("%s", input_doubt(plan->in));
 }
 
-/* --landmarks: of one head, used for all heads, or of as many heads as the tokens have. */
+/* --landmarks: those of one head, used for all heads, or those of each head. */
 static int read_landmarks(inspect_state *w)
 {
     inspect_plan *plan = &w->plan;
@@ -179,8 +179,8 @@ static int plan_setting(inspect_plan *plan)
     return EXIT_USAGE;
 }
 
-/* The number of landmarks nearest to m that averages can give: on the grid, or in windows if there
- * is no grid, or if it is so thin that no stride gives a number near m. */
+/* The number of landmarks nearest to m that averages can give: on the grid, or of consecutive
+ * tokens if there is no grid or if it is so thin that no stride gives a number near m. */
 static int64_t plan_landmarks(const inspect_plan *plan, int64_t m, token_grid *grid)
 {
     *grid = plan->grid;
@@ -202,13 +202,13 @@ static int add_landmarks(inspect_plan *plan, int64_t m)
     }
     inspect_landmarks *l = &plan->landmarks[plan->landmark_count];
     l->m = plan_landmarks(plan, m < plan->tokens ? m : plan->tokens, &l->grid);
-    if (plan->given.data && l->m != m) { /* averages give another number, and are left out */
+    if (plan->given.data && l->m != m) { /* averages, which give another number, are left out */
         l->grid = (token_grid){.height = plan->tokens, .width = 1, .windows = true};
         l->m = m;
     }
     int code = asked ? check_landmarks(plan->s, plan->in, m, l->m) : EXIT_PASS;
     for (int i = 0; i < plan->landmark_count; i++)
-        if (plan->landmarks[i].m == l->m) /* few tokens give few numbers */
+        if (plan->landmarks[i].m == l->m) /* with few tokens several m may become the same number */
             return code;
     plan->landmark_count++;
     return code;
@@ -388,7 +388,7 @@ static void add_advice(const advice_line *line, table **tables)
     }
 }
 
-/* What was looked at. To be freed. */
+/* What was examined. To be freed. */
 static char *say_subject(const inspect_plan *plan)
 {
     const token_grid *grid = &plan->grid;

@@ -22,10 +22,10 @@
 
 enum {
     MOST_STEPS =
-        64, /* of order 2: 2^64 is more than kappa^2 / 1e-6 for every kappa that f64 resolves */
+        64, /* for order 2: 2^64 exceeds kappa^2 / 1e-6 for every kappa that f64 resolves */
     STEPS_BEYOND = 3, /* steps that are run after those predicted to be enough */
     CERTIFY_BITS = 1024,
-    USUAL_CERTIFY = 64, /* a few hundredths of a second each */
+    USUAL_CERTIFY = 64, /* a certificate takes a few hundredths of a second */
     MOST_CLOSE = 64,    /* up to this m the inverses of all samplings take a second per head */
 };
 
@@ -114,7 +114,7 @@ static int certify(const program_options *s, int64_t m, int64_t dim, const doubl
 
 /* ---- Iterations ---- */
 
-/* The library's start, from a run without steps. */
+/* Finds the library's start by a run without steps. */
 static int find_start(bottleneck *b, atn_context *context, atn_inverse_desc desc,
                       atn_inverse_info *info)
 {
@@ -122,7 +122,7 @@ static int find_start(bottleneck *b, atn_context *context, atn_inverse_desc desc
     return bottleneck_invert(b, context, &desc, info, NULL);
 }
 
-/* Predicts the steps; returns how many should be run. */
+/* Predicts the residual and the steps; returns how many steps to run. */
 static int predict(const bottleneck *b, const atn_inverse_desc *desc, const ref_iteration *filter,
                    inverse_facts *out)
 {
@@ -291,7 +291,7 @@ typedef struct {
     const inspect_plan *plan;
     int64_t head;
     double scale;
-    double *tokens;                /* all */
+    double *tokens;                /* all tokens of the head */
     token_subset choice, compared; /* tokens null: all */
     double *spectrum;              /* of S on `compared` */
     atn_context *context;
@@ -302,7 +302,7 @@ static double *subset_tokens(const head_data *data, const token_subset *subset)
     return subset->tokens ? subset->tokens : data->tokens;
 }
 
-/* Draws `most` of n numbers in ascending order, each set with the same probability (Knuth's
+/* Draws `most` of n tokens in ascending order, each subset with the same probability (Knuth's
  * Algorithm S). */
 static token_subset take_subset(const head_data *data, const char *purpose, int64_t most)
 {
@@ -350,7 +350,8 @@ static void close_head(head_data *data)
 
 /* ---- A sampling ---- */
 
-/* The grid that a sampling averages on, its stride set; 0 landmarks if it does not apply. */
+/* The grid on which a sampling averages, with its stride. Returns the number of landmarks; 0: the
+ * sampling does not apply. */
 static int64_t sampling_grid(const inspect_plan *plan, const inspect_landmarks *l,
                              const inspect_sampling *with, token_grid *grid)
 {
@@ -368,12 +369,12 @@ static int64_t sampling_grid(const inspect_plan *plan, const inspect_landmarks *
     return grid_landmarks(grid) == l->m ? l->m : 0;
 }
 
-/* Without a sampler those that are given. */
+/* Takes landmarks with a sampler; null: those of --landmarks. */
 static int take_landmarks(const head_data *data, const sampler *with, const token_grid *grid,
                           int64_t m, double *landmarks)
 {
     const inspect_plan *plan = data->plan;
-    if (!with) { /* the same for all heads, or each its own */
+    if (!with) { /* the same for all heads, or each head's own */
         int64_t size = m * plan->dim, own = plan->given.batch * plan->given.heads > 1;
         memcpy(landmarks, plan->given.data + own * data->head * size,
                (size_t)size * sizeof *landmarks);
@@ -432,8 +433,7 @@ static void measure_approximation(const head_data *data, const double *landmarks
     out->compared = size;
     out->trace_error = fmax(made.shortfall, 0) / size;
     out->best_trace_error = best / size;
-    if (best >
-        noise * data->spectrum[0]) /* a bound on the sum of the rounding errors of n eigenvalues */
+    if (best > noise * data->spectrum[0]) /* bound on the rounding errors' sum over n eigenvalues */
         out->trace_ratio = fmax(made.shortfall, 0) / best;
     free(made.pivots);
     free(s_hat);

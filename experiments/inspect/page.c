@@ -34,9 +34,8 @@ static const char own_style[] =
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}\n"
     ".dot{fill-opacity:.75;stroke:none}.ring{fill:var(--bg);fill-opacity:.5;stroke-width:2}\n";
 
-/* The page's own rules, to be freed. Every other line is dashed, so that lines do not differ in
- * colour alone.
- */
+/* The page's own style rules, to be freed. Every second line is dashed, so that lines do not differ
+ * in colour alone. */
 static char *make_style(void)
 {
     char *style;
@@ -221,7 +220,7 @@ static void write_curves(FILE *file, const inspection *hard)
     int keys = 0;
     double most = published + 10;
     for (int i = 0; i < SHOWN; i++)
-        if (hard->inverses[shown[i]].steps[TARGETS - 1] >= 0) /* others go on to no end */
+        if (hard->inverses[shown[i]].steps[TARGETS - 1] >= 0) /* others never reach it */
             most = fmax(most, products_at(shown[i], hard->inverses[shown[i]].length - 1));
     svg_plot plot = {
         .title = title,
@@ -254,7 +253,7 @@ static void write_curves(FILE *file, const inspection *hard)
 
 /* ---- All heads ---- */
 
-/* A colour and a height for each number of landmarks. */
+/* The numbers of landmarks, each with a colour and a height in a row. */
 typedef struct {
     double *m;
     int count;
@@ -282,7 +281,7 @@ static int key_of_m(const landmark_rows *rows, key_item *key)
     return count;
 }
 
-/* Widens an axis so that it holds a value, by whole decades or to 1, 2 or 5. */
+/* Widens an axis so that it contains a value with a margin. */
 static void hold(svg_axis *axis, double value)
 {
     if (!isfinite(value) || !(value > 0))

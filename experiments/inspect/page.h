@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report as one HTML page that needs no script, font or address outside of it.
- */
+/* The report as one self-contained HTML page: it refers to no script, font or address outside. */
 #ifndef EXPERIMENTS_INSPECT_PAGE_H
 #define EXPERIMENTS_INSPECT_PAGE_H
 

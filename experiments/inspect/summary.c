@@ -7,7 +7,7 @@
 #include "common/median.h"
 #include "common/report.h"
 
-/* A sampling's numbers over heads. */
+/* The values of a column over heads. */
 typedef struct {
     int64_t count;
     double *values;
@@ -113,8 +113,8 @@ static const size_t inverse_offsets[] = {
     offsetof(inverse_facts, products[1]),
 };
 
-/* The main item of m for which a number, at an offset into the facts, is largest; -1 steps count as
- * infinitely many. */
+/* The largest value over the main items of m of a number at an offset into the facts; -1 steps
+ * count as infinitely many. */
 static double most_of(const inspection_list *list, double m, size_t start, size_t offset)
 {
     double most = NAN;

@@ -16,7 +16,7 @@ typedef struct {
 
 /* If rows is not null, y has names instead of numbers: row i, from the top, is at y = i. */
 typedef struct {
-    const char *title, *description; /* for those who cannot see it */
+    const char *title, *description; /* for screen readers */
     svg_axis x, y;
     const char *const *rows;
     int row_count;
@@ -28,8 +28,8 @@ void svg_begin(FILE *file, const svg_plot *plot, int id);
 /* A dashed horizontal line with a text. */
 void svg_level(FILE *file, const svg_plot *plot, double y, const char *text);
 void svg_upright(FILE *file, const svg_plot *plot, double x, const char *text);
-/* Points that cannot be drawn (NaN, or not positive on a logarithmic axis) break the line; others
- * outside the axes are cut off. */
+/* Points that cannot be drawn (NaN, or not positive on a logarithmic axis) interrupt the line; what
+ * is outside the axes is clipped. */
 void svg_line(FILE *file, const svg_plot *plot, int colour, int count, const double *x,
               const double *y);
 /* A dot at the nearest position within the axes, with a tooltip; none for NaN. */
