@@ -50,13 +50,13 @@ bool compare_failed(const compare_outcome *o)
     return failed;
 }
 
-/* The device with whose rows a device is compared. */
+/* The device with whose kept rows a device is compared. */
 static const char *basis_of(const table *kept, const char *device)
 {
     return rows_have(kept, device) ? device : atn_device_name(ATN_CPU);
 }
 
-/* *loss is set if the row is judged on both sides, and left alone otherwise. */
+/* Compares a row with the kept one. *loss is set if both have an error, else left alone. */
 static comparison compare_errors(const table *now, int64_t row, const table *kept, int64_t kept_row,
                                  double *loss)
 {
@@ -73,8 +73,8 @@ static comparison compare_errors(const table *now, int64_t row, const table *kep
     return better ? COMPARED_BETTER : COMPARED_SAME;
 }
 
-/* A FAIL of f32 or f64 fails whatever the baseline has; in a narrow type it may be a result, which
- * the baseline then has, too. kept_row: -1 if there is none. */
+/* Compares a row. A FAIL in f32 or f64 always fails; in a narrow type it may be a result, and is
+ * accepted if the baseline has it, too. kept_row: -1 if there is none. */
 static comparison compare_row(const table *now, int64_t row, const table *kept, int64_t kept_row,
                               double *loss)
 {
@@ -127,14 +127,14 @@ static bool is_marginal(const table *compared, int64_t row, int col)
     return strcmp(table_get_text(compared, row, col), ref_verdict_name(REF_MARGINAL)) == 0;
 }
 
-/* An operator in a type on a device. */
+/* Identifies an operator in a type on a device. */
 static char *group_of(const table *t, int64_t row)
 {
     return must_format("%s\n%s\n%s", table_get_text(t, row, ROW_OPERATOR),
                        table_get_text(t, row, ROW_DTYPE), table_get_text(t, row, ROW_DEVICE));
 }
 
-/* Counts a row that both sides have. */
+/* Counts a row if it is on both sides. */
 static void count_marginal(const table *t, int64_t row, marginal_growth *g)
 {
     if (table_is_missing(t, row, ROW_KEPT_DEVICE) || table_is_missing(t, row, ROW_VERDICT))
@@ -173,7 +173,7 @@ static void count_marginals(const table *t, compare_outcome *o)
 static void put_all_gone(const table *now, const table *kept, const bool *met, table *into,
                          compare_outcome *o)
 {
-    bool held[2] = {false, false}; /* the devices with which some row is compared */
+    bool held[2] = {false, false}; /* whether some row is compared with the device */
     for (int device = ATN_CPU; device <= ATN_CUDA; device++)
         if (rows_have(now, atn_device_name((atn_device)device))) {
             const char *basis = basis_of(kept, atn_device_name((atn_device)device));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run's rows against those of a baseline or of another run. */
+/* Compares a run's rows with those of a baseline or of another run. */
 #ifndef EXPERIMENTS_REGRESS_COMPARE_H
 #define EXPERIMENTS_REGRESS_COMPARE_H
 
@@ -27,7 +27,7 @@ bool comparison_fails(comparison c);
 /* Of a row of a compared table. */
 comparison compared_row(const table *compared, int64_t row);
 
-/* The number of marginal rows of an operator in a type, if there were fewer. */
+/* An operator in a type that has more marginal rows than before. */
 typedef struct {
     int64_t row; /* the first of them */
     int now, kept;
@@ -43,8 +43,8 @@ typedef struct {
 void compare_free(compare_outcome *o);
 bool compare_failed(const compare_outcome *o);
 
-/* Fills `into` (regress_columns, COMPARED_COLUMNS) with the rows of `now` and, if the run is a full
- * one, the rows of `kept` that it lacks. */
+/* Fills `into` (regress_columns, COMPARED_COLUMNS) with the compared rows of `now` and, if the run
+ * is a full one, with the rows of `kept` that it lacks. */
 void compare_rows(const table *now, const table *kept, bool full, table *into, compare_outcome *o);
 
 #endif

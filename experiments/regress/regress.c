@@ -14,19 +14,19 @@
 #include "regress/report.h"
 #include "regress/rows.h"
 
-/* ---- What is run ---- */
+/* ---- Cases ---- */
 
-/* Three samples: the order of a BLAS kernel's sums decides whether a single one is unlucky, and the
- * mean is as bad as the unluckiest; the median is not. Over all pairs of five of OpenBLAS's kernels
- * and of a build with fused multiply-adds the largest loss is 1.41 of one sample, 1.32 of the mean
- * of three, 0.78 of their median, 0.67 of the median of five. */
+/* Three samples: a single one may be unlucky in the order of a BLAS kernel's sums, and the mean is
+ * as bad as the unluckiest, but the median is not. Over all pairs of five of OpenBLAS's kernels and
+ * of a build with fused multiply-adds the largest loss is 1.41 of one sample, 1.32 of the mean of
+ * three, 0.78 of their median, 0.67 of the median of five. */
 enum { SAMPLES = 3, PARTS = 2 };
 
 /* 81 tokens do not fill the last block, the last window and the pooled grid. */
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 static const struct {
     int64_t tokens, landmarks;
-    const char *const *inputs; /* null: all that accuracy/operators has */
+    const char *const *inputs; /* null: all inputs of accuracy/operators */
 } usual[PARTS] = {{64, 16, NULL}, {81, 16, few_inputs}};
 
 /* A sweep of accuracy/operators. */
@@ -53,7 +53,7 @@ bool regress_is_full(const program_options *s)
            s->storage_count == 0 && s->tokens.count == 0 && s->landmarks.count == 0;
 }
 
-/* The type that --dtype or --storage names, otherwise all types. */
+/* Selects the type of --dtype or --storage, or all types. */
 static void choose_types(program_options *s)
 {
     if (s->storage_count > 0)
@@ -64,7 +64,7 @@ static void choose_types(program_options *s)
             s->storages[s->storage_count++] = (atn_storage)storage;
 }
 
-/* The inputs of a part that the options select. False if there are none. */
+/* Selects the inputs of a part that the options name. False if there are none. */
 static bool choose_inputs(accuracy_part *p, const char *const *few, const program_options *s)
 {
     int count = 0;
@@ -140,7 +140,7 @@ static void release(void *state)
     free(r);
 }
 
-/* ---- Points: those of the parts, one part after the other ---- */
+/* ---- Points: those of the first part, then those of the second ---- */
 
 static const accuracy_part *part_of(const void *state, int64_t *point)
 {
@@ -162,7 +162,7 @@ static double weight(const void *state, int64_t point)
     return accuracy_operators.weight(p->sweep, point);
 }
 
-/* The first part has all inputs. */
+/* Inputs are those of the first part, which has all. */
 static bool input_at(const void *state, int index, const char **name, const char **sha256)
 {
     return accuracy_operators.input(((const regress_state *)state)->parts[0].sweep, index, name,

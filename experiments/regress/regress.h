@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `attnum regress`: the accuracy of every operator, row by row, compared with kept rows
- * (data/golden/accuracy.csv) or those of another run. Its samples are points of accuracy/operators;
- * built like an experiment (common/experiment.h), but no figure of a paper. */
+ * (data/golden/accuracy.csv) or those of another run. Its samples are points of accuracy/operators.
+ * It is built like an experiment (common/experiment.h), but belongs to no figure of a paper. */
 #ifndef EXPERIMENTS_REGRESS_H
 #define EXPERIMENTS_REGRESS_H
 
@@ -15,7 +15,7 @@
 extern const experiment regress;
 extern const verb regress_verb;
 
-/* Whether no option selects a part of the rows. */
+/* Whether all rows are computed: no option selects a part of them. */
 bool regress_is_full(const program_options *s);
 
 /* Writes the baseline at `path`, and its metadata: the rows of now, and those of other devices in

@@ -74,7 +74,7 @@ static char *own_key(const table *t, int64_t row)
     return key_of(t, row, cell_text(t, row, "device"));
 }
 
-/* Samples do not name their device. */
+/* The key of a sample, which has no device. */
 static char *sample_key(const table *t, int64_t row)
 {
     return key_of(t, row, "");
@@ -117,7 +117,7 @@ bool rows_have(const table *rows, const char *device)
 
 /* ---- Verdicts and types ---- */
 
-/* REF_SKIPPED + 1: no verdict. */
+/* REF_SKIPPED + 1 if there is no such verdict. */
 static int find_verdict(const char *name)
 {
     int verdict = 0;
@@ -142,7 +142,7 @@ bool rows_native(const table *rows, int64_t row)
     return is_native(table_get_text(rows, row, ROW_DTYPE));
 }
 
-/* The roundoff of the arithmetic plus that of the storage; 0 for a name of neither. */
+/* The roundoff of the arithmetic plus that of the storage; 0 for an unknown name. */
 static double roundoff_of(const char *dtype)
 {
     if (strcmp(dtype, atn_dtype_name(ATN_F64)) == 0)
@@ -170,7 +170,7 @@ static void put_median(table *into, int64_t count, double *values)
         table_missing(into);
 }
 
-/* The row of some samples. A sample that has no ratio, as it cannot be judged, does not count in
+/* Adds the row of some samples. A sample without a ratio, which cannot be judged, does not count in
  * the medians. */
 static void put_group(const table *raw, const keyed_row *group, int64_t count, const char *device,
                       table *into)
@@ -234,8 +234,8 @@ void rows_gather(const table *raw, const char *device, table *into)
 
 /* ---- Reading ---- */
 
-/* The number of the columns that a header names, ROW_COLUMNS or COMPARED_COLUMNS, and what follows
- * it; 0, and a line on stderr. */
+/* Reads the header: returns the number of its columns, ROW_COLUMNS or COMPARED_COLUMNS, and moves
+ * *text behind it. 0: it is another header, which has been reported. */
 static int read_header(const char *path, const char **text)
 {
     int col = 0;
@@ -292,7 +292,8 @@ static const char *check_cell(const table *t, int64_t row, int col)
     return NULL;
 }
 
-/* A row without an error must have the verdict of one that cannot be judged. */
+/* What is inconsistent in a row, or null: ratio, error and digits go together, and a row without
+ * them must have the verdict of one that cannot be judged. */
 static const char *check_together(const table *t, int64_t row, int *col)
 {
     bool ratio = !table_is_missing(t, row, ROW_RATIO);
@@ -320,7 +321,7 @@ static bool is_gone(const table *t, int64_t row)
            strcmp(table_get_text(t, row, ROW_COMPARISON), "gone") == 0;
 }
 
-/* Copies the rows that are not null. */
+/* Copies the rows, without those marked as gone. */
 static int take_rows(const char *path, const table *all, table *rows)
 {
     for (int64_t row = 0; row < table_rows(all); row++) {

@@ -8,7 +8,8 @@
 
 #include "common/table.h"
 
-/* A row of a run; its part that is kept as a baseline; and its comparison with one. */
+/* The columns of a row of a run, of which the first are kept as a baseline, and of its
+ * comparison. */
 enum {
     ROW_OPERATOR,
     ROW_VARIANT,
@@ -34,14 +35,14 @@ enum {
 };
 extern const column regress_columns[COMPARED_COLUMNS];
 
-/* Appends the rows that follow from samples: raw are rows of accuracy/operators, computed on the
- * device. Ratio, error and digits are the samples' medians, the verdict is the worst of theirs.
- * Rows are in the order of the samples. */
+/* Appends one row for each group of samples. raw: rows of accuracy/operators, computed on the
+ * device. Ratio, error and digits are medians of the samples, the verdict is their worst. Rows are
+ * in the order of the samples. */
 void rows_gather(const table *raw, const char *device, table *into);
 
-/* The rows (ROW_COLUMNS) of a CSV: a baseline, or the table of a run, whose rows marked as gone are
- * left out. Returns an exit code; anything else is refused, with the file, the row (the header is
- * 1) and the column. */
+/* Reads the rows (ROW_COLUMNS) of a CSV: of a baseline, or of a run, whose rows marked as gone are
+ * left out. Other files are refused, with the file, the row (the header is 1) and the column.
+ * Returns an exit code. */
 int rows_read(const char *path, table **rows);
 
 /* Finds rows of a table by the columns that identify them. */
@@ -58,8 +59,8 @@ row_index rows_index(const table *rows);
 /* The order of rows by another key; to be freed. Rows of one key keep their order. */
 row_index rows_index_by(const table *rows, char *(*key)(const table *rows, int64_t row));
 void rows_index_free(row_index *index);
-/* The row of `of` that agrees in its key with row `row` of `rows`, but is on the device; -1 if
- * there is none. */
+/* The row of `of` with the key of row `row` of `rows`, but on the given device; -1 if there is
+ * none. */
 int64_t rows_find(const row_index *of, const table *rows, int64_t row, const char *device);
 
 /* Whether the table has a row of the device. */

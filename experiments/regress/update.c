@@ -10,7 +10,7 @@
 #include "regress/regress.h"
 #include "regress/rows.h"
 
-/* A baseline with a FAIL of f32 or f64 would make the same FAIL expected. */
+/* Refuses FAILs in f32 or f64: with them in the baseline, the same FAILs would be expected. */
 static int check_rows(const table *now)
 {
     int64_t failed = 0;
