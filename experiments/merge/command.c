@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `attnum merge FOLDER...`: finds shards, one experiment after the other builds the run from their
- * options, and lets the engine (experiment_merge) check and publish it. */
+/* `attnum merge FOLDER...`: finds shards, sets up the run of each experiment from their options,
+ * and lets the engine (experiment_merge) check and publish it. */
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct {
     const experiment *e;
 } shard_run;
 
-/* ---- What a shard says of itself ---- */
+/* ---- Reading shards ---- */
 
 /* The experiments of verbs that take --shard; all others are in the registry. */
 static const struct {
@@ -31,7 +31,7 @@ static const struct {
 } of_verbs[] = {{&bench, "bench"}, {&bench_growth, "bench"}, {&train, "train"}};
 enum { OF_VERBS = sizeof of_verbs / sizeof *of_verbs };
 
-/* Null if there is none of that name. *of_verb: what runs it if not `run`; else null. */
+/* The experiment of that name, or null. *of_verb: the verb that runs it; null: `run`. */
 static const experiment *find_experiment(const char *name, const char **of_verb)
 {
     *of_verb = NULL;
@@ -74,7 +74,8 @@ static int open_run(shard_run *r, const shard_file *f)
     return EXIT_ENVIRONMENT;
 }
 
-/* The options as s->kept; words has pointers into the JSON, and must be freed after s. */
+/* Reads the options into s, as kept ones. words has pointers into the JSON, and must be freed after
+ * s. */
 static int parse_run(const shard_run *r, program_options *s, const char *out, char ***words)
 {
     const cJSON *options = cJSON_GetObjectItem(r->run, "options"), *option;
@@ -93,7 +94,7 @@ typedef struct {
     shard_run *runs;
 } group;
 
-/* Times of two machines must not be in one table. */
+/* Checks that shards belong together. Times of different machines must not be in one table. */
 static int check_group(const group *g)
 {
     const shard_file *first = &g->files[0];
@@ -114,8 +115,8 @@ static int check_group(const group *g)
     return EXIT_PASS;
 }
 
-/* BLAS kernels round differently, and so do instruction sets: the merged results are then not bit
- * for bit those of one machine. */
+/* Notes if BLAS kernels or instruction sets differ: they round differently, so that the merged
+ * results are not bitwise those of one machine. */
 static void note_kernels(const group *g)
 {
     static const char *const names[][2] = {{"blas", "BLAS kernels"}, {"isa", "instruction sets"}};
@@ -139,8 +140,8 @@ static bool inputs_are_here(const program_options *s)
     return true;
 }
 
-/* Files of tokens may have had other paths on each machine: the first shard whose paths exist here
- * is used, as the fingerprint has the SHA-256 of the files. */
+/* Reads the options of a group. Files of tokens may have had other paths on each machine, so the
+ * first shard is used whose paths exist here; the fingerprint contains their SHA-256. */
 static int parse_group(const group *g, program_options *s, const char *out, char ***words)
 {
     int code = EXIT_PASS;

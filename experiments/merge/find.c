@@ -8,8 +8,7 @@
 #include "common/report.h"
 #include "merge/merge.h"
 
-/* The depth of results/<folder of the experiment>/, with the results of several machines in one
- * folder. */
+/* Deep enough for results/<folder of the experiment>/ of several machines in one folder. */
 enum { MAX_DEPTH = 8 };
 
 static const char digits[] = "0123456789";
