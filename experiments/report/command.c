@@ -40,8 +40,8 @@ static result_state state_of_run(const cJSON *metadata)
                                   : RESULT_MISSING;
 }
 
-/* Looks at the CSV and the metadata of every output; the state is the worst of theirs. Returns an
- * exit code. */
+/* Finds the state of an experiment's results: the worst over the CSV and metadata of all outputs.
+ * Returns an exit code. */
 static int find_result(const experiment *e, const char *folder, result *found)
 {
     int code = EXIT_PASS;

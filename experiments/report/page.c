@@ -39,7 +39,7 @@ static const char style[] =
     "@media (max-width:640px){dl{grid-template-columns:minmax(0,1fr)}dd{margin-bottom:.5em}}\n"
     "@media print{code.command{white-space:pre-wrap}section,figure{break-inside:avoid}}\n";
 
-/* ---- Pieces ---- */
+/* ---- Elements ---- */
 
 /* A name in a pill of its own colour; "holds if" has the class holds-if. */
 static void write_pill(FILE *file, const char *name)
@@ -175,7 +175,7 @@ static void write_head(FILE *file, const result *results, int count)
 
 /* ---- How to read it: the page of an experiment, EXPERIMENT.md ---- */
 
-/* Leaves out "**" and, of links, the address; joins the lines of a list's item. In place. */
+/* Removes "**" and the addresses of links, and joins the lines of list items; in place. */
 static void simplify(char *text)
 {
     char *to = text;
@@ -203,7 +203,7 @@ static void simplify(char *text)
     *to = '\0';
 }
 
-/* The text between headings and blocks of code, which are left out. */
+/* Writes the text without blocks of code, with headings as titles. */
 static void write_guide(FILE *file, const char *label, char *text)
 {
     static const char *const none[] = {NULL};

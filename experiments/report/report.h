@@ -8,7 +8,7 @@
 #include "common/experiment.h"
 #include "common/verb.h"
 
-/* The results of one experiment, and what that means, in a sentence. X(code, name, meaning) */
+/* The state of an experiment's results, with a sentence that explains it. X(code, name, meaning) */
 #define RESULT_LIST(X)                                                                             \
     X(RESULT_MISSING, "missing", "it has not been run, or did not end")                            \
     X(RESULT_CHANGED, "changed", "a CSV is not the one that its metadata are of")                  \
@@ -25,12 +25,12 @@ typedef struct {
     struct cJSON *metadata; /* of its first CSV; null: there are none */
 } result;
 
-/* "convergence/curves.csv", relative to the folder of the results, for the ending ".csv". To be
+/* "convergence/curves.csv" for the ending ".csv", relative to the folder of the results. To be
  * freed. */
 char *result_path(const experiment *e, int output, const char *ending);
 
-/* The page of all experiments in their order. command: what wrote it. Returns an exit code;
- * EXIT_ENVIRONMENT, reported, if a file cannot be read. */
+/* Writes the page of all experiments, in their order. command: the command line that makes it.
+ * Returns an exit code; EXIT_ENVIRONMENT, reported, if a file cannot be read. */
 int report_page_write(const char *folder, const result *results, int count, const char *command,
                       FILE *file);
 
