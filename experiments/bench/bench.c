@@ -12,7 +12,7 @@
 
 /* ---- Tables ---- */
 
-/* Those of the keys (cases.h). */
+/* Columns of the keys (cases.h). */
 #define KEY_COLUMNS                                                                                \
     {"work", COLUMN_TEXT, "",                                                                      \
      "copy, arithmetic, exponentials, forward, backward, inverse, solve, kernel, gemm, exp"},      \
@@ -72,7 +72,7 @@
         "ratio_dirty", COLUMN_INTEGER, "", "1: others were at work in them"                        \
     }
 
-/* Raw rows are members, or pairs of members; only pairs have a quantity. */
+/* Raw rows are members or pairs of members; only pairs have a quantity. */
 static const column raw_columns[] = {
     MEMBER_COLUMNS,
     {"quantity", COLUMN_TEXT, "", "what is divided by what"},
@@ -126,7 +126,7 @@ static const rounds_plan plans[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {.warm_ups = 1, .least = 5, .most = 20, .seconds = 0.02, .again = 0},
     [EFFORT_DEFAULT] = {.warm_ups = 2, .least = 7, .most = 100, .seconds = 0.3, .again = 2},
     [EFFORT_FULL] = {.warm_ups = 3, .least = 9, .most = 200, .seconds = 2, .again = 2}};
-/* The least time of a hot member, and of a rate, in a round. */
+/* The least time of a hot member in a round, and that of a rate. */
 static const double shortest = 5e-5, shortest_rate = 1e-3;
 /* The most flops of a call, on the CPU and on CUDA: longer calls are left out. */
 static const double most_flops[EFFORT_COUNT][2] = {
@@ -296,12 +296,13 @@ static int run(const void *state, int64_t point, atn_context *outer, table *raw)
 /* ---- Shares ---- */
 
 typedef struct {
-    double most; /* in a second; 0: not known */
+    double most; /* per second; 0: unknown */
     int dirty;   /* as in rounds_result */
 } device_rate;
 
-/* The best rate of an amount (a column), from the row of the rate for as many threads: from the
- * shortest round, as a round that other processes slowed down is not the best of the device. */
+/* The best rate of an amount (a column), from the row of that rate with the same number of threads.
+ * It is that of the shortest round: rounds that other processes slowed down are not the device's
+ * best. */
 static device_rate rate_of(const table *raw, int64_t like, const char *work, const char *dtype,
                            const char *amount)
 {
@@ -316,13 +317,14 @@ static device_rate rate_of(const table *raw, int64_t like, const char *work, con
     return (device_rate){0};
 }
 
-/* The time of an amount at a rate: 0 for no work, NaN if the rate is not known. */
+/* The time of an amount at a rate: 0 for no work, NaN for an unknown rate. */
 static double seconds_at(double amount, device_rate rate)
 {
     return amount > 0 ? rate.most > 0 ? amount / rate.most : NAN : 0;
 }
 
-/* Whether a rate that is used is dirty; missing if none is dirty and one is not known. */
+/* Whether one of the rates in use is dirty; missing if that is unknown for one and none is
+ * dirty. */
 static void add_rates_dirty(table *t, int count, const device_rate *rates, const bool *used)
 {
     int worst = 0;

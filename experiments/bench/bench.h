@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `attnum bench`: times of operators and inverses on a device, compared with the best that the
- * device can do. One case after the other; built like an experiment (common/experiment.h), for its
- * journal, tables and metadata, but no figure of a paper. */
+ * device can do. It is built like an experiment (common/experiment.h), with a journal, tables and
+ * metadata, but belongs to no figure of a paper. */
 #ifndef EXPERIMENTS_BENCH_H
 #define EXPERIMENTS_BENCH_H
 
@@ -15,9 +15,9 @@
 extern const experiment bench;
 extern const verb bench_verb;
 
-/* Writes the tokens of the cases of soft and softpp as .npy files into a folder, for peers that
- * time the same: tokens_b64_h2_n3136_d32_q.npy and _v.npy, batch x heads x n x d in f32. Returns an
- * exit code. */
+/* Writes the tokens of the cases of soft and softpp as .npy files into a folder, for other programs
+ * that are timed on the same tokens: tokens_b64_h2_n3136_d32_q.npy and _v.npy, batch x heads x n x
+ * d in f32. Returns an exit code. */
 int bench_write_tokens(const program_options *s, const char *folder);
 
 #endif

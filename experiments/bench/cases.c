@@ -15,7 +15,7 @@
 /* SOFT-Tiny's first stage: 2 heads of 32 channels. */
 enum { HEADS = 2, DIM = 32, LSH_CHUNK = 49, LSH_ROUNDS = 8 };
 
-/* ---- What is timed where the command line does not say; lists end with 0 ---- */
+/* ---- Defaults where the command line selects nothing; lists end with 0 ---- */
 
 /* n = (28, 56, 112, 256)^2 */
 static const int64_t usual_tokens[EFFORT_COUNT][4] = {
@@ -31,7 +31,7 @@ static const int64_t usual_matrices[EFFORT_COUNT][4] = {
     [EFFORT_QUICK] = {1, 132}, [EFFORT_DEFAULT] = {1, 132, 528}, [EFFORT_FULL] = {1, 132, 528}};
 static const int64_t usual_sizes[EFFORT_COUNT][4] = {
     [EFFORT_QUICK] = {49, 128}, [EFFORT_DEFAULT] = {49, 128, 256}, [EFFORT_FULL] = {49, 128, 256}};
-/* The largest sum of m^3 over a batch on the CPU: larger batches are left out unless --m and
+/* The largest sum of m^3 over a batch on the CPU. Larger batches are left out unless --m and
  * --batch name them. */
 static const double most_cubes[EFFORT_COUNT] = {
     [EFFORT_QUICK] = 2e7, [EFFORT_DEFAULT] = 3e8, [EFFORT_FULL] = 1e10};
@@ -39,7 +39,7 @@ static const atn_inverse_method usual_inverses[] = {ATN_INVERSE_NR_PAPER, ATN_IN
                                                     ATN_INVERSE_CHOLESKY,
                                                     ATN_INVERSE_PIVOTED_CHOLESKY};
 enum { USUAL_INVERSES = sizeof usual_inverses / sizeof *usual_inverses };
-/* f64 with --full; tf32 and f16 for work on matrices. */
+/* f64 only with --full; tf32 and f16 only for work on matrices. */
 static const atn_dtype usual_dtypes[2][ATN_DTYPE_COUNT] = {
     [ATN_CPU] = {ATN_F32, ATN_F64}, [ATN_CUDA] = {ATN_F32, ATN_TF32, ATN_BF16, ATN_F16, ATN_F64}};
 
@@ -48,7 +48,7 @@ static integer_list given_or(const integer_list *given, const int64_t *usual, in
     integer_list list = *given;
     if (list.count > 0)
         return list;
-    list.items = (int64_t *)usual; /* not written to */
+    list.items = (int64_t *)usual; /* only read */
     while (list.count < most && usual[list.count] > 0)
         list.count++;
     return list;
@@ -86,7 +86,7 @@ int bench_threads(const program_options *s, int64_t most, int threads[])
 
 /* ---- The list ---- */
 
-/* Room doubles at 0, 1, 2, 4, ... */
+/* Adds a case. The memory doubles at 1, 2, 4, ... cases. */
 static void add(bench_list *list, const bench_case *c)
 {
     if ((list->count & (list->count - 1)) == 0)
@@ -106,7 +106,7 @@ static void end_group(bench_list *list)
     list->ends[list->groups++] = list->count;
 }
 
-/* A case with each number of threads, up to `most`, which is as many as have work. */
+/* Adds a case for each number of threads, up to the number `most` that have work. */
 static void add_threads(bench_list *list, const program_options *s, int64_t most, bench_case c)
 {
     int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
@@ -143,7 +143,7 @@ static void add_directions(bench_list *list, const program_options *s, bench_cas
         add_threads(list, s, INT64_MAX, c);
 }
 
-/* All forms of the passes in one group, where the operator has all of them. */
+/* Adds all forms of the passes to the group, where the operator has all of them. */
 static void add_passes(bench_list *list, const program_options *s, bench_case c)
 {
     enum { FUSED_MOST = 64 };
@@ -157,14 +157,14 @@ static void add_passes(bench_list *list, const program_options *s, bench_case c)
     }
 }
 
-/* Whether its inverse is a choice. */
+/* Whether its inverse can be chosen. */
 static bool has_inverse(const bench_case *c)
 {
     return bench_is_inverse(c) ||
            (bench_is_attention(c) && (c->op == ATN_SOFT || c->op == ATN_SOFTPP));
 }
 
-/* The published inverse, and the fastest iteration. */
+/* Adds the published inverse, and the fastest iteration. */
 static void add_inverses_of(bench_list *list, const program_options *s, bench_case c)
 {
     c.work = BENCH_FORWARD;
@@ -180,7 +180,7 @@ static void add_inverses_of(bench_list *list, const program_options *s, bench_ca
     }
 }
 
-/* A group for each shape, with all types. */
+/* Adds a group for each shape, with all types. */
 static void add_variant(bench_list *list, const program_options *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
@@ -203,7 +203,7 @@ static void add_variant(bench_list *list, const program_options *s, bench_case c
             }
 }
 
-/* An operator's name alone means its first variant. */
+/* Whether the options select a variant. An operator's name alone means its first variant. */
 static bool is_wanted(const program_options *s, const atn_operator_info *info, int variant)
 {
     char *name = must_format("%s/%s", info->name, info->variants[variant].name);
@@ -240,8 +240,8 @@ static bool wants_inverse(const program_options *s, atn_inverse_method method)
     return wanted;
 }
 
-/* A batch by every method: on the CPU in a group with the published steps through OpenBLAS, and X W
- * too, for which a factor need not be inverted. */
+/* Adds a batch with every method. On the CPU the group also has the published steps through
+ * OpenBLAS, and X W, for which a factor need not be inverted. */
 static void add_methods(bench_list *list, const program_options *s, bench_case c)
 {
     bool on_cpu = s->device == ATN_CPU;
@@ -295,7 +295,7 @@ static void add_inverses(bench_list *list, const program_options *s)
             }
 }
 
-/* ---- What operators are made of: on the CPU ---- */
+/* ---- Parts of operators, on the CPU ---- */
 
 static void add_makers(bench_list *list, const program_options *s, int64_t threads, bench_case c,
                        int count, const bench_maker *makers)
@@ -332,7 +332,8 @@ static void add_kernels(bench_list *list, const program_options *s)
             }
 }
 
-/* The products of a step of an iteration, and those of a block of tokens: Q L^T, P^T V, P W. */
+/* Adds the products in a step of an iteration, and those for a block of tokens: Q L^T, P^T V, P
+ * W. */
 static void add_gemms(bench_list *list, const program_options *s)
 {
     enum { BLOCK = 128, M = 0 };
@@ -361,7 +362,7 @@ static void add_gemms(bench_list *list, const program_options *s)
             }
 }
 
-/* So many numbers for each thread that they stay in its first-level cache. */
+/* Adds exponentials of few enough numbers for each thread to stay in its first-level cache. */
 static void add_exps(bench_list *list, const program_options *s)
 {
     enum { NUMBERS = 2048 };
@@ -375,7 +376,7 @@ static void add_exps(bench_list *list, const program_options *s)
     }
 }
 
-/* ---- All of them ---- */
+/* ---- All cases ---- */
 
 static void add_rates(bench_list *list, const program_options *s)
 {
@@ -388,12 +389,12 @@ static void add_rates(bench_list *list, const program_options *s)
     end_group(list);
 }
 
-/* The subjects that the command names, or all; --operator alone selects operators, --variant alone
- * inverses. */
+/* The subjects: those that the command names, or all; with --operator only operators, with
+ * --variant only inverses. */
 static const struct {
     const char *name;
     void (*add)(bench_list *list, const program_options *s);
-    bool with_operator, with_variant; /* in with that option */
+    bool with_operator, with_variant; /* whether the option keeps the subject */
     bool on_cuda;
 } subjects[] = {
     {"operators", add_operators, true, false, true}, {"inverses", add_inverses, false, true, true},
@@ -510,7 +511,7 @@ void bench_key_text(const bench_case *c, bench_key key, char text[BENCH_TEXT])
         *text = '\0';
 }
 
-/* The largest divisor of n that is at most a chunk. */
+/* The largest divisor of n that is at most LSH_CHUNK. */
 static int64_t chunk_of(int64_t tokens)
 {
     int64_t chunk = tokens < LSH_CHUNK ? tokens : LSH_CHUNK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `attnum bench` times, in groups whose members are compared with each other: operators over
+/* The cases of `attnum bench`, in groups whose members are compared with each other: operators over
  * shapes and types, forward and backward; inverses; kernel matrices, products and exponentials
- * compared with those of other libraries; and, in the first group, the rates that all of them are
- * compared with. */
+ * compared with those of other libraries; and, in the first group, the rates with which all of them
+ * are compared. */
 #ifndef EXPERIMENTS_BENCH_CASES_H
 #define EXPERIMENTS_BENCH_CASES_H
 
@@ -27,7 +27,7 @@
 typedef enum { BENCH_WORK_LIST(BENCH_CODE) BENCH_WORK_COUNT } bench_work;
 #undef BENCH_CODE
 
-/* Whose code a member runs. X(code, name, description) */
+/* The code that a member runs. X(code, name, description) */
 #define BENCH_MAKER_LIST(X)                                                                        \
     X(BENCH_OURS, "attnum", "the library's")                                                       \
     X(BENCH_OPENBLAS, "openblas", "OpenBLAS's products")                                           \
@@ -38,18 +38,18 @@ typedef enum { BENCH_WORK_LIST(BENCH_CODE) BENCH_WORK_COUNT } bench_work;
 typedef enum { BENCH_MAKER_LIST(BENCH_CODE) BENCH_MAKER_COUNT } bench_maker;
 #undef BENCH_CODE
 
-/* A member of a group: one row. Fields that its kind of work does not have are 0. */
+/* A member of a group: one row. Fields without a meaning for its kind of work are 0. */
 typedef struct {
     bench_work work;
     bench_maker maker;
     atn_dtype dtype;
-    atn_operator op; /* forward, backward */
+    atn_operator op; /* for forward and backward */
     int variant;
-    atn_inverse_method inverse; /* of a batch, or soft's and softpp's own */
-    bool interval_known;        /* solve: the ends of A's spectrum are known from an earlier call */
-    atn_soft_passes passes;     /* soft, softpp: other than auto with the clamped distance */
-    atn_distance distance;      /* kernel */
-    bool transpose_a, transpose_b; /* gemm */
+    atn_inverse_method inverse; /* of a batch, or of soft's and softpp's A */
+    bool interval_known;    /* for solve: the ends of A's spectrum are known from an earlier call */
+    atn_soft_passes passes; /* for soft and softpp: other than auto with the clamped distance */
+    atn_distance distance;  /* for kernel */
+    bool transpose_a, transpose_b; /* for gemm */
     int64_t batch, heads;
     int64_t tokens, landmarks, dim; /* gemm: rows, columns and inner size; exp: tokens numbers */
     int threads;
@@ -62,18 +62,19 @@ typedef struct {
     int64_t groups;
 } bench_list;
 
-/* The numbers of threads, as given or 1 and all, that are at most `most`, or the first of them; on
- * CUDA, where threads are the host's, one number. `threads` has room for two, and for as many as
- * were given. Returns how many. */
+/* Lists the numbers of threads: the given ones, or 1 and all, but only those that are at most
+ * `most`, and always the first; on CUDA, where threads are the host's, one number. `threads` has
+ * room for two, and for as many as were given. Returns how many. */
 int bench_threads(const program_options *s, int64_t most, int threads[]);
 
-/* All cases of the options, the rates first. */
+/* All cases that the options select; the rates come first. */
 bench_list bench_cases(const program_options *s);
 void bench_list_free(bench_list *list);
-/* The first case of a group; *count is how many it has. */
+/* The first case of a group; *count: how many it has. */
 const bench_case *bench_group(const bench_list *list, int64_t group, int64_t *count);
 
-/* What distinguishes cases, as text: "" where a case does not have it. X(code, column) */
+/* The properties that distinguish cases, as text: "" where a case does not have one. X(code,
+ * column) */
 #define BENCH_KEY_LIST(X)                                                                          \
     X(BENCH_KEY_WORK, "work")                                                                      \
     X(BENCH_KEY_OPERATOR, "operator")                                                              \
@@ -99,15 +100,15 @@ void bench_key_text(const bench_case *c, bench_key key, char text[BENCH_TEXT]);
 bool bench_is_attention(const bench_case *c);
 bool bench_is_inverse(const bench_case *c); /* inverse or solve */
 bool bench_is_rate(const bench_case *c);
-/* Whether it is timed in cache, many calls in a row, and not after a flush. */
+/* Whether it is timed in cache, with many calls in a row, instead of after a flush. */
 bool bench_is_hot(const bench_case *c, atn_device device);
 
-/* The columns of a right side W. */
+/* The number of columns of a right-hand side W. */
 enum { BENCH_RIGHT_SIDES = 32 };
 
-/* The problem of an operator's case with so many sequences and tokens. Arrays in choice.dtype;
- * inputs unless bare. soft and softpp average windows of consecutive tokens where m divides n, and
- * take m tokens as they are otherwise. To be freed. */
+/* The problem of an operator's case with the given numbers of sequences and tokens. Arrays are in
+ * choice.dtype; there are inputs unless bare. soft and softpp average windows of consecutive tokens
+ * if m divides n, and otherwise take m tokens as landmarks. To be freed. */
 attention_case bench_problem(const bench_case *c, atn_dtype dtype, int64_t batch, int64_t tokens,
                              bool bare);
 

@@ -14,8 +14,8 @@
 #include "common/report.h"
 #include "common/staging.h"
 
-/* The most flops of the CPU's part of a check, and the number of tokens if all of them would take
- * more. */
+/* The most flops of the CPU's part of a check, and the number of tokens that is used if all of them
+ * would exceed it. */
 static const double most_flops = 2e9;
 enum { FEW_TOKENS = 784, REFERENCE_TOKENS = 196, FEW_MATRICES = 2, RESULTS = 3 };
 
@@ -41,7 +41,7 @@ check_result check_judge(atn_dtype dtype, double error, double condition, int64_
     return r;
 }
 
-/* Values in a type, or room for so many. */
+/* Values converted to a type; null: zeros. */
 static void *must_typed(atn_dtype dtype, int64_t count, const double *values)
 {
     void *typed = must_allocate((size_t)count, atn_dtype_size(dtype));
@@ -60,7 +60,7 @@ static double relative_error(int64_t count, const double *got, const double *wan
     return sqrt(difference / norm);
 }
 
-/* Each value up or down by one roundoff of f32. */
+/* Changes each value by one roundoff of f32, up or down. */
 static void move(uint64_t stream, int64_t count, double *values)
 {
     const double u = atn_dtype_roundoff(ATN_F32);
@@ -71,7 +71,7 @@ static void move(uint64_t stream, int64_t count, double *values)
     free(signs);
 }
 
-/* The relative change of a result by that, in units of that roundoff. */
+/* The relative change of a result under that change of its inputs, in units of f32's roundoff. */
 static double condition_of(int64_t count, const double *moved, const double *want)
 {
     return relative_error(count, moved, want) / atn_dtype_roundoff(ATN_F32);
@@ -148,7 +148,7 @@ static atn_status run_case(atn_context *context, const attention_case *c, bench_
     return status;
 }
 
-/* The tokens that are timed, in the case's type. */
+/* Sets the tokens to those that are timed, in the case's type. */
 static void give_tokens(attention_case *c)
 {
     double *const all[] = {c->q, c->k, c->v};
@@ -165,13 +165,13 @@ static void give_tokens(attention_case *c)
     free(values);
 }
 
-/* Whether a case that is compared with the CPU in f64 is itself the CPU in f64. */
+/* Whether the case is the CPU in f64, with which other cases are compared. */
 static bool is_own_measure(const atn_context *context, const bench_case *c)
 {
     return atn_context_device(context) == ATN_CPU && c->dtype == ATN_F64 && c->maker == BENCH_OURS;
 }
 
-/* The result of the CPU in f64, and its change when the inputs are perturbed. */
+/* Computes the result on the CPU in f64, and the result for perturbed inputs. */
 static atn_status run_wide(atn_context *cpu, const attention_case *narrow, bench_work work,
                            results *want, results *moved)
 {
@@ -231,13 +231,14 @@ static atn_status reference_error(const attention_case *c, bench_work work, int 
     return status;
 }
 
-/* On a device, and on the CPU in f64; where the two are the same, by the reference. */
+/* Compares the device with the CPU in f64; where these are the same, compares with the reference.
+ */
 static atn_status compare(atn_context *context, atn_context *cpu, const bench_case *c,
                           attention_case *narrow, check_result *worst)
 {
     results got = {.counts = {0}}, want = {.counts = {0}}, moved = {.counts = {0}};
     atn_status status = run_wide(cpu, narrow, c->work, &want, &moved);
-    if (atn_context_device(context) == ATN_CPU) /* which has one form only */
+    if (atn_context_device(context) == ATN_CPU) /* the CPU has only one form */
         narrow->desc.passes = ATN_SOFT_AUTO;
     if (status >= 0)
         status = run_case(context, narrow, c->work, &got);
@@ -258,7 +259,7 @@ static atn_status compare(atn_context *context, atn_context *cpu, const bench_ca
     return status < 0 ? status : ATN_OK;
 }
 
-/* All of them, if the CPU can take them; few for the reference. */
+/* Chooses all tokens if the CPU is fast enough, and few for the reference. */
 static int64_t choose_tokens(atn_context *context, atn_context *cpu, const bench_case *c)
 {
     if (is_own_measure(context, c) && c->tokens > REFERENCE_TOKENS)
@@ -283,12 +284,12 @@ static atn_status check_attention(atn_context *context, atn_context *cpu, const 
 
 /* ---- Inverses ---- */
 
-/* The first matrices of a batch, in f64; and the result: X, or X W. */
+/* The first matrices of a batch, in f64, and the size of the result: X, or X W. */
 typedef struct {
     const bench_case *c;
     int64_t batch, cols;
     double *a, *w;
-    int64_t count; /* elements of a result */
+    int64_t count; /* elements of the result */
 } few_matrices;
 
 /* X W by the published steps through OpenBLAS. */
@@ -303,8 +304,8 @@ static void solve_plainly(const few_matrices *f, const atn_tensor *a, const atn_
     free(work);
 }
 
-/* By default exact methods choose jitter and cut by the roundoff of their type: f64 must invert the
- * A + jitter32 I that an f32 factorisation inverts. */
+/* By default exact methods choose jitter and cutoff by the roundoff of their type. f64 must invert
+ * the same A + jitter I as an f32 factorisation, so it gets the values of f32. */
 static void give_constants(atn_dtype dtype, int64_t m, atn_inverse_desc *desc)
 {
     double u = fmin(atn_dtype_roundoff(dtype), atn_dtype_roundoff(ATN_F32));
@@ -322,8 +323,9 @@ static bool estimates_interval(const atn_inverse_desc *desc)
             m == ATN_INVERSE_CHEBYSHEV_9);
 }
 
-/* An iteration that has not converged depends on the estimated ends of the spectrum, and they on
- * the rounding of the estimate: f64 is given the ends that f32 finds for the first matrix. */
+/* The result of an iteration that has not converged depends on the estimated ends of the spectrum,
+ * and these on the rounding of the estimate. So f64 is given the ends that f32 finds for the first
+ * matrix. */
 static atn_status give_interval(atn_context *cpu, const few_matrices *f, atn_inverse_desc *desc)
 {
     int64_t m = f->c->landmarks;
@@ -339,8 +341,9 @@ static atn_status give_interval(atn_context *cpu, const few_matrices *f, atn_inv
     return status < 0 ? status : ATN_OK;
 }
 
-/* Computes X or X W in a type on a device; the result is in f64; a status that is not negative
- * becomes ATN_OK. desc and infos (or null, of each matrix): by what, and what happened. */
+/* Computes X or X W in a type on a device. The result is converted to f64; a status that is not
+ * negative becomes ATN_OK. desc and infos (null, or one for each matrix): the description used, and
+ * what the library reports. */
 static atn_status invert(atn_context *context, const few_matrices *f, bench_maker maker,
                          atn_dtype dtype, atn_inverse_desc *desc, atn_inverse_info *infos,
                          double *result)
@@ -371,7 +374,7 @@ static atn_status invert(atn_context *context, const few_matrices *f, bench_make
     return status < 0 ? status : ATN_OK;
 }
 
-/* Values as the type holds them. */
+/* Rounds values to a type. */
 static void round_to(atn_dtype dtype, int64_t count, double *values)
 {
     void *typed = must_typed(dtype, count, values);
@@ -399,7 +402,7 @@ static void make_matrices(const bench_case *c, few_matrices *f)
     free(values);
 }
 
-/* Matrices stay symmetric. */
+/* Changes matrices so that they stay symmetric. */
 static void move_matrices(few_matrices *f)
 {
     int64_t m = f->c->landmarks;
@@ -485,7 +488,7 @@ static atn_status check_inverse(atn_context *context, atn_context *cpu, const be
     return status;
 }
 
-/* ---- What operators are made of ---- */
+/* ---- Parts of operators ---- */
 
 /* Arrays of the first head, in f64; exp has one. */
 typedef struct {
@@ -494,7 +497,7 @@ typedef struct {
     double *values[2];
 } part_inputs;
 
-/* The part in a type, by plain.h. */
+/* Computes the part in a type by plain.h. */
 static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
 {
     const bench_case *c = p->c;
@@ -520,7 +523,8 @@ static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
     free(a);
 }
 
-/* Its inputs and its result as in the timed call; exp is called once, not repeatedly. */
+/* Runs the part as in the timed call, and returns its inputs and its result; exp is called once,
+ * not repeatedly. */
 static void run_part(atn_context *context, workload *s, part_inputs *p, double *result)
 {
     const bench_case *c = s->c;

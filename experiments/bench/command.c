@@ -8,7 +8,7 @@
 #include "common/printout.h"
 #include "common/report.h"
 
-/* The subjects, and the experiment that times each. Without operands: all but memory. */
+/* The subjects, with the experiment that times each. Without operands all but memory are timed. */
 static const struct {
     const char *name;
     const experiment *of;

@@ -8,7 +8,7 @@
 
 /* ---- Opening ---- */
 
-/* The context of an earlier member with as many threads, or a new one. */
+/* Takes the context of an earlier member with the same number of threads, or creates one. */
 static atn_status open_context(case_group *g, const group_plan *plan, atn_device device, int index)
 {
     group_member *m = &g->members[index];
@@ -122,7 +122,7 @@ static int time_members(case_group *g, const group_plan *plan, atn_device device
     return code;
 }
 
-/* What came of the calls that were timed. */
+/* Judges the outcome of the timed calls. */
 static int judge_members(case_group *g)
 {
     int code = EXIT_PASS;
@@ -172,7 +172,7 @@ void group_close(case_group *g)
 
 /* ---- Pairs ---- */
 
-/* If two rows pair the same members, the earlier one counts. */
+/* If two pairings apply to the same members, the earlier one counts. */
 static const group_pairing pairings[] = {
     {BENCH_KEY_WORK, "backward", "forward"},
     {BENCH_KEY_THREADS, "1", NULL},

@@ -9,11 +9,10 @@
 
 typedef struct {
     const bench_case *c;
-    atn_context
-        *context; /* with the case's number of threads; shared with members that have as many */
+    atn_context *context; /* shared with members of the same number of threads */
     workload workload;
     check_result check;
-    bool checked, left_out; /* left out: the device lacks the memory, or cannot do it */
+    bool checked, left_out; /* left_out: the device lacks the memory for it, or cannot do it */
     int place;              /* in the rounds; -1: not timed */
 } group_member;
 
@@ -24,11 +23,11 @@ typedef struct {
     rounds_result rounds;
 } case_group;
 
-/* What all groups of a run share. */
+/* Settings that all groups of a run share. */
 typedef struct {
-    rounds_plan plan, rates; /* of groups, and of the group of rates */
+    rounds_plan plan, rates; /* for the groups, and for the group of rates */
     rounds_meter meter;
-    double most_flops; /* of a forward call: longer ones are left out */
+    double most_flops; /* the most flops of a forward call; longer calls are left out */
     atn_isa isa;
 } group_plan;
 
@@ -37,13 +36,14 @@ int group_run(const group_plan *plan, atn_device device, const bench_case *cases
               case_group *g);
 void group_close(case_group *g);
 
-/* Rows that agree in all but one key, in which they hold `value` and `by`; null: any other. */
+/* Pairs rows that agree in all keys but one, in which they have the values `value` and `by`; null:
+ * any other value. */
 typedef struct {
     bench_key key;
     const char *value, *by;
 } group_pairing;
 
-/* The pairing by which the time of a is divided by that of b, or null. */
+/* The pairing by which a's time is divided by b's, or null. */
 const group_pairing *group_pair(const group_member *a, const group_member *b);
 
 #endif

@@ -15,9 +15,9 @@
 #include "cost/calls.h"
 #include "cost/resident.h"
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
-/* By what a line of calls grows. */
+/* The quantity that grows along a line of calls. */
 typedef enum { OVER_TOKENS, OVER_LANDMARKS } growth_over;
 static const char *const over_names[] = {[OVER_TOKENS] = "n", [OVER_LANDMARKS] = "m"};
 
@@ -26,22 +26,22 @@ typedef struct {
     atn_inverse_method inverse; /* soft, softpp */
     growth_over over;
     int threads;
-    bool resident;         /* as published: its memory is measured, once, on one thread */
-    int64_t by_turns_with; /* tokens of the shorter call that is timed in turns with it; 0: it is
-                              timed alone */
+    bool resident;         /* with the published inverse, whose memory is measured */
+    int64_t by_turns_with; /* tokens of the shorter call with which it alternates; 0: it is timed
+                              alone */
     double work, constant_share;
     bool fitted;
-    double workspace; /* about; exact where it is measured */
+    double workspace; /* bytes, estimated; exact where it is measured */
 } growth_point;
 
 typedef struct {
     growth_point *items;
     int64_t count;
     int effort;
-    int fewest;           /* threads; memory is measured with so many */
-    double cache;         /* bytes of the last one */
-    const char *obstacle; /* why resident memory cannot be measured here; null: it can */
-    atn_context *context; /* of the flush */
+    int fewest;           /* the fewest threads, with which memory is measured */
+    double cache;         /* bytes of the last-level cache */
+    const char *obstacle; /* why resident memory cannot be measured here, or null */
+    atn_context *context; /* for the flush */
     rounds_flush flush;
 } growth_sweep;
 
@@ -65,10 +65,10 @@ static const struct {
  * from the rest. n is a multiple of every m. */
 enum { LINE_TOKENS = 12288 };
 
-/* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
+/* Lines over m: the published inverses, and a factor that is used to solve and never inverted. */
 static const struct {
     atn_operator op;
-    const char *inverse; /* null: the default's */
+    const char *inverse; /* null: the operator's default */
 } landmark_lines[] = {{ATN_SOFT, NULL},
                       {ATN_SOFT, "pivoted-cholesky"},
                       {ATN_SOFTPP, NULL},
@@ -90,7 +90,7 @@ static atn_inverse_method find_inverse(atn_operator op, const char *name)
     return (atn_inverse_method)found;
 }
 
-/* The call's description, with the point's inverse. */
+/* Sets the point's inverse in the description of a call. */
 static void take_inverse(const growth_point *p, attention_case *c)
 {
     if (has_inverse(p->setting.op) && c->desc.inverse.method != p->inverse)
@@ -121,7 +121,7 @@ static int open_context(int threads, atn_isa isa, atn_context **context)
     return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
-/* Counts a call with n tokens and one with twice as many. */
+/* Counts the work of a call with n tokens and of one with 2 n. */
 static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
 {
     atn_context *context = NULL;
@@ -132,9 +132,8 @@ static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
     return code;
 }
 
-/* Adds the point with so many tokens. Its counts, if linear, follow from those of calls with n and
- * 2 n. (Counting the call itself would need parameters of its size.)
- */
+/* Adds a point with the given number of tokens. Its counts are extrapolated linearly from those of
+ * calls with n and 2 n, because counting the call itself would need parameters of its size. */
 static growth_point *add_point(growth_sweep *w, growth_point p, int64_t tokens, int64_t n,
                                const atn_cost cost[2])
 {
@@ -152,7 +151,7 @@ static growth_point *add_point(growth_sweep *w, growth_point p, int64_t tokens, 
     return &w->items[w->count++];
 }
 
-/* Numbers from a list that ends with 0, or from the command line. */
+/* Number i of those on the command line, or else of a list that ends with 0. */
 static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t scale, int i)
 {
     if (given->count > 0)
@@ -171,7 +170,7 @@ void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
         by_turns_with[i] = fitted[i] && tokens[i] > least ? least : 0;
 }
 
-/* Completes the points from `start` on, which are one line. */
+/* Sets by_turns_with of the points from `start` on, which are one line. */
 static void take_turns(growth_sweep *w, int64_t start)
 {
     int64_t count = w->count - start;
@@ -188,8 +187,8 @@ static void take_turns(growth_sweep *w, int64_t start)
     free(fitted);
 }
 
-/* Nothing if work grows faster than n: that of softmax and gaussian does, and lsh's, which has a
- * bucket for every 49 tokens and hashes each token into all of them. */
+/* Adds no line if work grows faster than n: that of softmax and gaussian does, and that of lsh,
+ * which has a bucket for every 49 tokens and hashes each token into all of them. */
 static int add_tokens_line(growth_sweep *w, const program_options *s, atn_operator op, int threads)
 {
     enum { SOME_TOKENS = 128 * PAPER_TOKENS };
@@ -257,8 +256,8 @@ static int add_lines(growth_sweep *w, const program_options *s)
     return code;
 }
 
-/* From Linux's files, which give this machine's share; sysconf may give the cache of a whole
- * processor. 32 MiB if it is not known. */
+/* The size of the last-level cache from Linux's files, which give this machine's share; sysconf may
+ * give the cache of a whole processor. 32 MiB if it is unknown. */
 static double last_cache(void)
 {
     double bytes = 0;
@@ -340,7 +339,7 @@ typedef struct {
     bool counted, timed, measured;
 } measurement;
 
-enum { MOST_CALLS = 128 }; /* of the last ones; more than rounds */
+enum { MOST_CALLS = 128 }; /* of the last calls that are kept; more than there are rounds */
 typedef struct {
     atn_plan *plan;
     prepared_call call;
@@ -348,7 +347,7 @@ typedef struct {
     int calls;
 } timed_call;
 
-/* Of all threads of this process. */
+/* CPU time of all threads of this process, in seconds. */
 static double cpu_clock(void)
 {
     struct timespec now;
@@ -356,7 +355,7 @@ static double cpu_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* An inverse that has not converged takes the same time. */
+/* Not having converged is no failure here: the inverse takes the same time. */
 static atn_status run_call(void *state, int repeat)
 {
     timed_call *t = state;
@@ -366,7 +365,7 @@ static atn_status run_call(void *state, int repeat)
     return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
 }
 
-/* The last calls are the rounds that are kept. */
+/* The median over the last calls, which are the kept rounds. */
 static double median_cpu_seconds(const timed_call *t, int rounds)
 {
     double values[MOST_CALLS];
@@ -378,7 +377,7 @@ static double median_cpu_seconds(const timed_call *t, int rounds)
 /* Longer calls have no warm-up: the median ignores a slow first call. */
 static const double long_work = 1e11;
 
-/* calls: the point's, and the one that is timed in turns with it. */
+/* calls: the point's, and the one that alternates with it. */
 static atn_status time_calls(atn_context *context, const growth_sweep *w, const growth_point *p,
                              int count, timed_call *calls, measurement *m)
 {
@@ -436,15 +435,15 @@ static int report_failure(const growth_point *p, const atn_context *context, atn
     return status == ATN_NONFINITE ? EXIT_CHECK : EXIT_ENVIRONMENT;
 }
 
-/* Memory of the shorter call, whose inputs are the beginnings of the point's: at most its share of
- * everything else. */
+/* Memory of the shorter call: its inputs are the beginnings of the point's, and of everything else
+ * it takes at most its share. */
 static double shorter_bytes(const growth_point *p)
 {
     double share = (double)p->by_turns_with / (double)p->setting.tokens;
     return share * (p->workspace + resident_parameter_bytes(&p->setting));
 }
 
-/* Memory first, in a separate process, while this one holds no inputs. */
+/* Measures memory first, in a separate process, while this one holds no inputs. */
 static int measure(const growth_sweep *w, const growth_point *p, measurement *m)
 {
     int code = EXIT_PASS;
@@ -615,7 +614,7 @@ static void put(growth_series *s, double x, double y)
     }
 }
 
-/* Missing is NaN. */
+/* A cell as a number; NaN if it is missing. */
 static double number(const table *t, int64_t row, const char *name)
 {
     int col = table_column(t, name);
@@ -630,9 +629,9 @@ static double number(const table *t, int64_t row, const char *name)
 typedef struct {
     const char *quantity;
     double expected;   /* NaN: none */
-    double tolerance;  /* of the exponent; NaN: it is not judged */
-    bool bytes;        /* judged as such */
-    double seconds_of; /* a token; NaN: none */
+    double tolerance;  /* of the exponent; NaN: not judged */
+    bool bytes;        /* whether it is judged as memory */
+    double seconds_of; /* seconds per token; NaN: none */
 } fit_kind;
 
 static double bytes_a_token(const growth_series *s)
@@ -641,7 +640,7 @@ static double bytes_a_token(const growth_series *s)
     return last > 0 ? (s->y[last] - s->y[last - 1]) / (s->x[last] - s->x[last - 1]) : NAN;
 }
 
-/* Never faster than x. */
+/* Whether y never grows faster than x. */
 static bool grows_no_faster(const growth_series *s)
 {
     bool holds = s->count > 1;
@@ -678,8 +677,9 @@ static void put_fit(table *t, const table *raw, int64_t row, const growth_series
     table_real_if(t, isfinite(constant), constant);
 }
 
-/* Rows start ... end - 1 of raw, which differ in n alone. Through ratios to the shortest that
- * is fitted, since the machine may have been faster at one n's time than at another's. */
+/* Fits rows start ... end - 1 of raw, which differ only in n. The fit is through ratios to the
+ * shortest fitted call, since the machine may have been faster at the time of one n than of
+ * another. */
 static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
 {
     growth_series fitted = {0}, all = {0}, measured = {0}, workspace = {0};
@@ -701,10 +701,10 @@ static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
     put_fit(t, raw, start, &workspace, &(fit_kind){"bytes_workspace", NAN, NAN, true, NAN});
 }
 
-/* Rows start ... end - 1 of raw: two n for each m. t(2n) - t(n) is what grows with n, 2 t(n) -
- * t(2n) what does not. Each is fitted where it is at least a quarter of the counted work: elsewhere
- * it is a small difference of large times. The factor's solves take m^2 a token: no one power of m.
- */
+/* Fits rows start ... end - 1 of raw: two n for each m. t(2n) - t(n) is the time that grows with n,
+ * 2 t(n) - t(2n) the rest. Each is fitted where it is at least a quarter of the counted work:
+ * elsewhere it is a small difference of large times. Solves with a factor take m^2 operations per
+ * token, for which no power of m is expected. */
 static void fit_landmarks(const table *raw, int64_t start, int64_t end, table *t)
 {
     growth_series growing = {0}, constant = {0};

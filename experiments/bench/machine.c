@@ -17,7 +17,7 @@ void bench_add_integer_if(table *t, bool known, int64_t value)
         table_missing(t);
 }
 
-/* "OpenBLAS 0.3.21": the first two words; of another library its file. */
+/* Adds "OpenBLAS 0.3.21", the first two words of its description; for another library its file. */
 static void add_blas(table *t)
 {
     blas_description d = blas_describe();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rows of times record about the machine: the device, the build, and what else ran meanwhile.
- */
+/* Columns of tables of times that describe the machine: the device, the build, and other
+ * processes. */
 #ifndef EXPERIMENTS_BENCH_MACHINE_H
 #define EXPERIMENTS_BENCH_MACHINE_H
 
@@ -36,11 +36,11 @@
         "repeated", COLUMN_INTEGER, "", "how often the rounds were done again for that"            \
     }
 
-/* Each fills the columns of its list. */
+/* Each function fills the columns of its list. */
 void bench_add_device(table *t, const atn_context *context);
 void bench_add_ticks(table *t, const rounds_result *rounds, bool timed);
 
-/* A number, or a missing cell. */
+/* Adds a number, or a missing cell. */
 void bench_add_integer_if(table *t, bool known, int64_t value);
 
 #endif

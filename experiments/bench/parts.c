@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What operators are made of, ours and other libraries': kernel matrices, products, exponentials.
- */
+/* Parts of operators, by this library and by others: kernel matrices, products, exponentials. */
 #include <attnum/timing.h>
 #include <omp.h>
 #include <string.h>
@@ -108,7 +107,7 @@ const workload_kind part_gemm = {open_gemm, run_gemm};
 
 /* ---- Exponentials ---- */
 
-/* Every thread has its own numbers, c->tokens of them. */
+/* Every thread has c->tokens numbers of its own. */
 static void open_exp(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;

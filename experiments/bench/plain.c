@@ -27,7 +27,7 @@ void plain_product(atn_dtype dtype, bool transpose_a, bool transpose_b, int64_t 
 
 /* ---- Newton-Raphson ---- */
 
-/* The largest row sum, which is |A|_1 as A is symmetric. */
+/* The largest row sum, which is |A|_1 because A is symmetric. */
 static double norm1(atn_dtype dtype, int64_t m, const void *a)
 {
     double largest = 0;

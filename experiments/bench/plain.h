@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What users would write without the library, timed for comparison: products through OpenBLAS,
- * exponentials through the C library, one matrix or one head a call. f32 and f64; everything dense
- * and row-major. */
+/* Code that users would write without the library, timed for comparison: products through OpenBLAS,
+ * exponentials through the C library, one matrix or one head per call. f32 and f64; everything is
+ * dense and row-major. */
 #ifndef EXPERIMENTS_BENCH_PLAIN_H
 #define EXPERIMENTS_BENCH_PLAIN_H
 
@@ -17,10 +17,10 @@ enum { PLAIN_STEPS = 20 };
 void plain_newton(atn_dtype dtype, int64_t m, int64_t cols, const void *a, const void *w,
                   void *work, void *y);
 
-/* x <- exp(-x), call after call of the C library. */
+/* x <- exp(-x), one call of the C library for each number. */
 void plain_exponentials(atn_dtype dtype, int64_t count, void *x);
 
-/* exp(-s |x_i - l_j|^2), n x m, distances expanded into one product. work: n + m elements. */
+/* exp(-s |x_i - l_j|^2), n x m, with distances expanded into one product. work: n + m elements. */
 void plain_kernel(atn_dtype dtype, double s, int64_t n, int64_t m, int64_t d, const void *x,
                   const void *l, void *work, void *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The best rates of a device, measured in the same run: copying, fused multiply-adds, exp. */
+/* The best rates of a device, measured in the same run: of copying, fused multiply-adds and exp. */
 #include <attnum/timing.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void open_copy(workload_store *store, workload *s)
     free(values);
 }
 
-/* On the CPU every thread has a part. */
+/* On the CPU every thread copies a part. */
 static atn_status run_copy(workload *s, int set)
 {
     size_t bytes = (size_t)(s->bytes / 2);
@@ -76,7 +76,8 @@ static double time_arithmetic(workload *s, atn_timer *timer)
     return seconds;
 }
 
-/* So many steps that the fastest of several calls takes a millisecond or more. */
+/* Chooses a number of steps with which the fastest of several calls takes at least a
+ * millisecond. */
 static void open_arithmetic(workload_store *store, workload *s)
 {
     atn_timer *timer = NULL;
@@ -99,7 +100,7 @@ const workload_kind rate_arithmetic = {open_arithmetic, run_arithmetic};
 
 /* ---- Exponentials ---- */
 
-/* So few for each thread that they stay in its first-level cache. */
+/* few enough for each thread that they stay in its first-level cache */
 enum { NUMBERS = 2048 };
 
 static void open_exponentials(workload_store *store, workload *s)

@@ -10,7 +10,7 @@
 #include "common/progress.h"
 #include "common/report.h"
 
-/* The assumed size of a cache whose size is not known. */
+/* The size that is assumed for an unknown cache. */
 static const size_t usual_cache = (size_t)32 << 20;
 
 const rounds_meter rounds_machine = {machine_ticks_read, NULL};
@@ -43,18 +43,18 @@ void rounds_flush_close(atn_context *context, rounds_flush *flush)
     *flush = (rounds_flush){0};
 }
 
-/* ---- One time ---- */
+/* ---- A time ---- */
 
 typedef struct {
     const rounds_member *member;
     const rounds_flush *flush;
     atn_timer *timer;
-    int calls;  /* in a round */
+    int calls;  /* per round */
     int repeat; /* of the next call */
 } clocked;
 
-/* Calls between one start and one stop. The flush keeps a device busy while the host enqueues the
- * work, so that the time holds no launches. */
+/* Times calls between one start and one stop. The flush keeps a device busy while the host enqueues
+ * the work, so that launches are not in the time. */
 static atn_status time_calls(clocked *c, double *seconds)
 {
     const rounds_member *m = c->member;
@@ -66,7 +66,7 @@ static atn_status time_calls(clocked *c, double *seconds)
     return status == ATN_OK ? atn_timer_elapsed(c->timer, seconds) : status;
 }
 
-/* Calls that start and stop the timer themselves. */
+/* Times calls that start and stop the timer themselves. */
 static atn_status time_inverses(clocked *c, double *seconds)
 {
     const rounds_member *m = c->member;
@@ -91,7 +91,7 @@ void rounds_gather_threads(const atn_context *context)
     (void)here;
 }
 
-/* Seconds of one call. */
+/* The time of one call. */
 static atn_status time_once(clocked *c, double *seconds)
 {
     const rounds_flush *f = c->flush;
@@ -105,7 +105,7 @@ static atn_status time_once(clocked *c, double *seconds)
     return status;
 }
 
-/* Fewer of what takes long. */
+/* Makes fewer calls if they take long. */
 static atn_status warm_up(const rounds_plan *plan, clocked *c)
 {
     double seconds, start = progress_seconds();
@@ -117,8 +117,8 @@ static atn_status warm_up(const rounds_plan *plan, clocked *c)
     return status;
 }
 
-/* Chooses the calls per round so that they take plan->shortest, from the shortest of ROUNDS_TRIALS
- * times: a disturbed one would make all rounds too short. */
+/* Chooses the number of calls per round so that they take plan->shortest, from the shortest of
+ * ROUNDS_TRIALS times; a disturbed, longer one would make all rounds too short. */
 static atn_status choose_calls(const rounds_plan *plan, clocked *c)
 {
     atn_status status = ATN_OK;
@@ -138,7 +138,7 @@ static atn_status choose_calls(const rounds_plan *plan, clocked *c)
 
 /* ---- Rounds ---- */
 
-/* seconds: `most` of each member. */
+/* seconds: plan->most times for each member. */
 static atn_status run_rounds(const rounds_plan *plan, clocked *clocks, double *seconds,
                              rounds_result *r)
 {
@@ -165,7 +165,7 @@ static atn_status choose_all_calls(const rounds_plan *plan, clocked *clocks, rou
     return status;
 }
 
-/* All rounds, repeated as long as other processes disturbed them. */
+/* Runs all rounds, and repeats them as long as other processes disturbed them. */
 static atn_status repeat_rounds(const rounds_plan *plan, const rounds_meter *meter, clocked *clocks,
                                 double *seconds, rounds_result *r)
 {

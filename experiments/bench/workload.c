@@ -46,8 +46,8 @@ void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, fl
     free(waves);
 }
 
-/* Tokens so close to each other that A is far from the identity, for which the papers' start is at
- * the edge of divergence. */
+/* The tokens are so close to each other that A is far from the identity, where the papers' start is
+ * on the boundary of divergence. */
 void workload_matrices(int set, int64_t count, int64_t m, double *a)
 {
     enum { DIM = 32 };
@@ -119,7 +119,7 @@ atn_tensor workload_take_array(workload_store *store, workload *s, int64_t rows,
     return t;
 }
 
-/* Repeats the first `filled` bytes to the end. */
+/* Copies the first `filled` bytes repeatedly, up to the end. */
 static void repeat(workload *s, const atn_tensor *t, size_t filled)
 {
     char *memory = t->data;
@@ -146,7 +146,7 @@ void workload_fill(workload *s, const atn_tensor *t, int set, int input)
     free(values);
 }
 
-/* NaN in every element of every type: all bits 1. */
+/* Fills a tensor with bits of 1, which are NaN in every type. */
 static void poison(workload *s, const atn_tensor *t)
 {
     char ones[4096];
@@ -156,8 +156,8 @@ static void poison(workload *s, const atn_tensor *t)
     repeat(s, t, bytes);
 }
 
-/* As many sets as fit into the type's share of a quarter of the device's memory, or of 8 GiB if
- * that is not known. */
+/* The number of sets that fit into the type's share of a quarter of the device's memory, or of 8
+ * GiB if that is unknown. */
 static int count_sets(const workload_store *store, double bytes)
 {
     atn_device_info info;
@@ -182,7 +182,7 @@ void workload_store_open(atn_context *context, int64_t count, const bench_case *
     }
 }
 
-/* Of all arrays but the first `kept`. */
+/* Releases all arrays but the first `kept`. */
 static void release_arrays(workload_store *store, int kept)
 {
     while (store->owned_count > kept)
@@ -229,7 +229,7 @@ static bool has_keys(const bench_case *c)
     return atn_operator_get(c->op)->capabilities & ATN_CAN_CROSS;
 }
 
-/* For both directions, whichever is opened first. */
+/* Creates inputs for both directions, whichever is opened first. */
 static void fill_attention(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;
@@ -279,7 +279,7 @@ static const workload_kind attention = {open_attention, run_attention};
 
 /* ---- Inverses ---- */
 
-/* |AXA - A| / |A| after so many steps; a status that is not negative is ATN_OK. */
+/* |AXA - A| / |A| after the given number of steps; a status that is not negative becomes ATN_OK. */
 static atn_status residual_of(atn_context *cpu, atn_inverse_desc *desc, int steps, int64_t m,
                               double *a, double *residual)
 {
@@ -294,7 +294,7 @@ static atn_status residual_of(atn_context *cpu, atn_inverse_desc *desc, int step
     return status < 0 ? status : ATN_OK;
 }
 
-/* Gives desc the interval that it would find itself. */
+/* Sets the interval of desc to the one that it would find itself. */
 static atn_status know_interval(atn_context *cpu, int64_t m, double *a, atn_inverse_desc *desc)
 {
     double *x = must_allocate((size_t)(m * m), sizeof *x);
@@ -308,7 +308,7 @@ static atn_status know_interval(atn_context *cpu, int64_t m, double *a, atn_inve
     return status < 0 ? status : ATN_OK;
 }
 
-/* The number of steps that desc needs, at most its iterations. */
+/* Finds the number of steps that desc needs, at most its iterations. */
 static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
                                atn_inverse_desc *desc)
 {
@@ -415,8 +415,8 @@ static atn_status run_inverses(workload *s, int set)
     return status == ATN_NONFINITE || status < 0 ? status : ATN_OK;
 }
 
-/* The products of an iteration, for a batch: its matrices took about as many; of exact methods
- * LAPACK's nominal counts (atn_cost), in m^3. */
+/* Counts operations: of an iteration the products that were reported for each matrix, of exact
+ * methods LAPACK's nominal counts (atn_cost), in m^3. */
 static void count_inverses(workload *s)
 {
     static const double cubes[ATN_INVERSE_COUNT] = {
@@ -433,7 +433,7 @@ static void count_inverses(workload *s)
 
 static const workload_kind inverses = {open_inverses, run_inverses};
 
-/* ---- All of them ---- */
+/* ---- All kinds of work ---- */
 
 static const workload_kind *const kinds[BENCH_WORK_COUNT] = {
     [BENCH_COPY] = &rate_copy,     [BENCH_ARITHMETIC] = &rate_arithmetic,
@@ -448,7 +448,7 @@ double workload_scale(const bench_case *c)
     return 1 / (2 * sqrt((double)c->dim));
 }
 
-/* Arrays that could not be made completely are made by the next member. */
+/* Arrays that could not be created completely are left to the next member. */
 void workload_open(workload_store *store, atn_context *context, const bench_case *c, workload *s)
 {
     workload_arrays *shared = &store->types[c->dtype], own = *shared;
@@ -501,7 +501,7 @@ static bool is_finite(workload *s, const atn_tensor *t, int64_t batch, int64_t h
     return finite;
 }
 
-/* The outputs that a kind of work has. */
+/* Whether the kind of work writes output i. */
 static bool is_written(const workload *s, int i)
 {
     bool second = s->c->work == BENCH_SOLVE;

@@ -10,27 +10,27 @@
 enum { WORKLOAD_SETS = 3, WORKLOAD_INPUTS = 3, WORKLOAD_OUTPUTS = 3 };
 enum { WORKLOAD_OWNED = 8, STORE_OWNED = 128 };
 
-/* The arrays of one type. */
+/* The arrays of a type. */
 typedef struct {
     bool open;
-    int sets; /* of inputs; fewer where memory is short, and one where all is in cache */
-    /* Q, K, V; A and W; tokens and landmarks; the factors; x. K's data is null where an operator
-     * takes none. */
+    int sets; /* of inputs; fewer if memory is short, and one if all is in cache */
+    /* Q, K, V; A and W; tokens and landmarks; the factors; or x. K's data is null for operators
+     * without keys. */
     atn_tensor inputs[WORKLOAD_SETS][WORKLOAD_INPUTS];
     atn_tensor dout;
     atn_tensor outputs[WORKLOAD_OUTPUTS]; /* Y; the gradients of Q, K, V; or X, and Y = X W; ... */
 } workload_arrays;
 
-/* What the members of a group share. */
+/* Arrays that the members of a group share. */
 typedef struct {
-    atn_context *context; /* whose memory it is */
-    int type_count;       /* that the group has */
+    atn_context *context; /* owns the memory */
+    int type_count;       /* of the group */
     workload_arrays types[ATN_DTYPE_COUNT];
     void *owned[STORE_OWNED];
     int owned_count;
 } workload_store;
 
-/* For the cases of a group, whose types share the device's memory. */
+/* Opens a store for the cases of a group, whose types share the device's memory. */
 void workload_store_open(atn_context *context, int64_t count, const bench_case *cases,
                          workload_store *store);
 void workload_store_close(workload_store *store);
@@ -41,69 +41,69 @@ typedef struct {
     workload_arrays *arrays;
     atn_plan *plan;
     atn_inverse_desc inverse;
-    atn_inverse_info *infos; /* of a batch's matrices */
-    int64_t steps;           /* arithmetic */
+    atn_inverse_info *infos; /* for a batch's matrices */
+    int64_t steps;           /* for arithmetic */
     xsmm_product *product;
-    void *work;           /* of plain.h */
-    double forward_flops; /* of an operator, in either direction */
-    double flops, exps;   /* of one call; 0: not known */
-    double bytes;         /* that one call must move: inputs read once, outputs written once */
-    atn_status status;    /* the first failure */
-    void *owned[WORKLOAD_OWNED]; /* of the device's memory */
+    void *work;           /* for plain.h */
+    double forward_flops; /* of an operator's forward call, for either direction */
+    double flops, exps;   /* of one call; 0: unknown */
+    double bytes;      /* the least that a call must move: inputs read once, outputs written once */
+    atn_status status; /* the first failure */
+    void *owned[WORKLOAD_OWNED]; /* in the device's memory */
     int owned_count;
-    void *host[40]; /* what a plan on the CPU reads */
+    void *host[40]; /* host memory that a plan on the CPU reads */
     int host_count;
 } workload;
 
-/* Makes a workload, and in the store the arrays that it is the first to need. workload.status is
- * the result, with the reason in the context. The inputs are random. The workload must be closed in
- * any case. */
+/* Opens a workload with random inputs, and creates arrays in the store that no earlier workload
+ * needed. workload.status is the result, with the reason in the context. The workload must be
+ * closed in any case. */
 void workload_open(workload_store *store, atn_context *context, const bench_case *c, workload *s);
 void workload_close(workload *s);
 
-/* Enqueues the work on set number `set`. */
+/* Enqueues the work on inputs number `set`. */
 void workload_run(workload *s, int set);
 
-/* Fills the outputs with NaN, runs once and waits: of the first and the last head or matrix of each
- * output every element must have been written, and be finite. Returns ATN_OK, ATN_NONFINITE or the
+/* Fills the outputs with NaN, runs once and waits. In the first and the last head or matrix of each
+ * output all elements must have been written and be finite. Returns ATN_OK, ATN_NONFINITE or the
  * failure of a call. */
 atn_status workload_try(workload *s);
 
-/* Waits, and returns the result of all calls so far like workload_try, but without checking
- * outputs.
- */
+/* Waits, and returns the outcome of all calls so far as workload_try does, but does not check
+ * outputs. */
 atn_status workload_outcome(workload *s);
 
-/* The inverse of a case: the published one, but that iterations from alpha I take the steps it
- * needs for a residual |AXA - A|_F / |A|_F of that of nr-paper after its 20, or of the type's
- * roundoff, both in f64 on the first matrix. The context has the reason for a failure. */
+/* The inverse of a case. It is the published one, but iterations from alpha I take as many steps as
+ * they need for the residual |AXA - A|_F / |A|_F of nr-paper after its 20 steps, or the type's
+ * roundoff, whichever is larger; both are found in f64 on the first matrix. The context has the
+ * reason for a failure. */
 atn_status workload_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc);
 
-/* Numbers of mean 0 and variance 1, made fast, different for every stream. */
+/* Numbers of mean 0 and variance 1, generated fast, different for every stream. */
 void workload_numbers(uint64_t stream, int64_t count, float *values);
 
 /* Tokens of input number `input` of a set, heads x n x d: waves along the sequence, of 1 to 8
- * periods, with noise on them, so that averages of neighbours differ. The first WORKLOAD_HEADS
- * heads differ, and are then repeated. */
+ * periods, plus noise, so that averages of neighbours differ. The first WORKLOAD_HEADS heads differ
+ * and are then repeated. */
 enum { WORKLOAD_HEADS = 8 };
 void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, float *values);
 
 /* Kernel matrices for batched inverses: count m x m matrices in f64, exactly symmetric. */
 void workload_matrices(int set, int64_t count, int64_t m, double *a);
 
-/* ---- For the files that define workloads: rates.c, parts.c ---- */
+/* ---- For the files that define kinds of work: rates.c, parts.c ---- */
 
-/* The kernel's s of SOFT, 1/(2 sqrt(d)). */
+/* The s of SOFT's kernel, 1/(2 sqrt(d)). */
 double workload_scale(const bench_case *c);
 
-/* Calls of exp for each number: so many that the synchronisation of threads does not count. */
+/* Calls of exp for each number: enough to make the synchronisation of threads negligible. */
 enum { WORKLOAD_EXPONENTIALS = 64 };
 
-/* Memory of the workload's own; null after a failure. */
+/* Memory that the workload owns; null after a failure. */
 void *workload_take(workload *s, size_t bytes);
 /* The same with random numbers in the case's type. */
 void *workload_take_numbers(workload *s, int64_t count);
-/* Arrays of a group, made by the first of its type. */
+/* An array of a group, created by the first workload of its type. */
 atn_tensor workload_take_array(workload_store *store, workload *s, int64_t rows, int64_t cols);
 void workload_fill(workload *s, const atn_tensor *t, int set, int input);
 

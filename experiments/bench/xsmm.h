@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libxsmm's products, generated for their shape: timed for comparison with ours, if the build has
- * it (xsmm.c, no_xsmm.c). */
+/* libxsmm's products, generated for their shape and timed for comparison with ours, if the build
+ * has it (xsmm.c, no_xsmm.c). */
 #ifndef EXPERIMENTS_BENCH_XSMM_H
 #define EXPERIMENTS_BENCH_XSMM_H
 
