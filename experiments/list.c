@@ -28,7 +28,7 @@ static const column columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Null is written as missing. */
+/* Adds a row; null cells are missing. */
 static void add_row(table *t, const char *const cells[COLUMNS])
 {
     for (int i = 0; i < COLUMNS; i++)
@@ -158,7 +158,7 @@ static bool find_program(const char *name)
     return found;
 }
 
-/* The state of an instruction set on this machine. */
+/* Whether an instruction set is available on this machine. */
 static const char *isa_state(atn_isa isa)
 {
     const char *reason;
@@ -215,7 +215,7 @@ static void list_device(table *t, const char *kind, atn_device device, int ordin
     free(can);
 }
 
-/* A kind without a device has a row with the reason. */
+/* Lists all devices; a kind of device without any has a row with the reason. */
 static void list_devices(table *t, const char *kind)
 {
     for (int device = ATN_CPU; device <= ATN_CUDA; device++) {

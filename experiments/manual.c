@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* manual ATTNUM.1.IN: the manual page. A line @NAME@ of what it reads stands for the options of
- * that verb, @OPTIONS@ for what every option is. */
+/* manual ATTNUM.1.IN: prints the manual page. In the input a line @NAME@ is replaced by the options
+ * of that verb, @OPTIONS@ by the description of all options. */
 #include <stdio.h>
 #include <string.h>
 
 #include "registry.h"
 
-/* Whether the line stands for something; prints it. */
+/* Prints what replaces a line @NAME@; false: the line is none. */
 static bool expand(const char *line)
 {
     char name[32];

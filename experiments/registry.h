@@ -26,7 +26,7 @@ extern const experiment accuracy_operators;
 extern const experiment attention_maps;
 extern const experiment attention_half;
 
-/* All but `run`; ended by null. */
+/* All verbs but `run`; ended by null. */
 extern const verb *const verbs[];
 
 #endif
