@@ -49,63 +49,71 @@ void print_subject(const subject *s)
     free(text);
 }
 
-static const column columns[] = {
-    {"batch", COLUMN_INTEGER, "", "from 0"},
-    {"head", COLUMN_INTEGER, "", "from 0"},
-    {"verdict", COLUMN_TEXT, "", "on the ratio, by its rule"},
-    {"ratio", COLUMN_REAL, "", "the largest of all tests, in units of what passes"},
-    {"test", COLUMN_TEXT, "", "which one that is"},
-    {"error", COLUMN_REAL, "", "|yours - wanted|_F / |wanted|_F"},
-    {"digits", COLUMN_REAL, "", "-log10 of it, within 0 .. 15.95"},
-    {"expected", COLUMN_REAL, "", "what rounding may do in the type that was claimed"},
-    {"reachable", COLUMN_REAL, "", "what good kernels reach in that type"},
-    {"row", COLUMN_INTEGER, "", "of the worst element"},
-    {"col", COLUMN_INTEGER, "", "of the worst element"},
-    {"yours", COLUMN_REAL, "", "the worst element"},
-    {"wanted", COLUMN_REAL, "", "what it should be"},
-    {"reason", COLUMN_TEXT, "", "why nothing can be said, or why it FAILs"},
-    {"result", COLUMN_TEXT, "", "the output, or a gradient"},
-};
+#define HEAD_ROW(X)                                                                                \
+    X(INTEGER, batch, "", "from 0", batch)                                                         \
+    X(INTEGER, head, "", "from 0", head)                                                           \
+    X(TEXT, verdict, "", "on the ratio, by its rule", ref_verdict_name(j->verdict))                \
+    X(REAL_IF, ratio, "", "the largest of all tests, in units of what passes", !isnan(j->ratio),   \
+      j->ratio)                                                                                    \
+    X(TEXT, test, "", "which one that is", j->rule)                                                \
+    X(REAL, error, "", "|yours - wanted|_F / |wanted|_F", d->relative_frobenius)                   \
+    X(REAL, digits, "", "-log10 of it, within 0 .. 15.95", d->digits)                              \
+    X(REAL_IF, expected, "", "what rounding may do in the type that was claimed",                  \
+      !isnan(j->expected), j->expected)                                                            \
+    X(REAL_IF, reachable, "", "what good kernels reach in that type", !isnan(j->reachable),        \
+      j->reachable)                                                                                \
+    X(INTEGER_IF, row, "", "of the worst element", d->worst_row >= 0, d->worst_row)                \
+    X(INTEGER_IF, col, "", "of the worst element", d->worst_row >= 0, d->worst_col)                \
+    X(REAL_IF, yours, "", "the worst element", d->worst_row >= 0, d->worst_got)                    \
+    X(REAL_IF, wanted, "", "what it should be", d->worst_row >= 0, d->worst_want)                  \
+    X(TEXT_IF, reason, "", "why nothing can be said, or why it FAILs", *j->reason, j->reason)
+#define RESULT_COLUMN(X) X(TEXT, result, "", "the output, or a gradient", result_name(kind))
+static const column columns[] = {HEAD_ROW(LIST_COLUMN) RESULT_COLUMN(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns, SHOWN = COLUMNS - 1 };
 
-static const column mistake_columns[] = {
-    {"mistake", COLUMN_TEXT, "", "what else the result could be"},
-    {"error_left", COLUMN_REAL, "", "|yours - that|_F / |that|_F"},
-    {"explains", COLUMN_BOOLEAN, "", "it passes where what was claimed does not"},
-    {"result", COLUMN_TEXT, "", "the output, or a gradient"},
-};
+#define MISTAKE_ROW(X)                                                                             \
+    X(TEXT, mistake, "", "what else the result could be", f->text)                                 \
+    X(REAL, error_left, "", "|yours - that|_F / |that|_F", f->error)                               \
+    X(BOOLEAN, explains, "", "it passes where what was claimed does not", f->explains)             \
+    RESULT_COLUMN(X)
+static const column mistake_columns[] = {MISTAKE_ROW(LIST_COLUMN)};
 
-static const column result_columns[] = {
-    {"result", COLUMN_TEXT, "", "the output, or a gradient"},
-    {"answer", COLUMN_TEXT, "", "exact, or a baseline: the library's in f64"},
-    {"verdict", COLUMN_TEXT, "", "the worst head's, and FAIL if a known mistake explains it"},
-    {"why", COLUMN_TEXT, "", "that answer"},
-    {"answer_error", COLUMN_REAL, "",
-     "estimate of the rounding in a baseline, not a bound; 0: exact"},
-    {"answer_blurs", COLUMN_BOOLEAN, "", "that is over a tenth of what passes"},
-};
+#define RESULT_ROW(X)                                                                              \
+    RESULT_COLUMN(X)                                                                               \
+    X(TEXT, answer, "", "exact, or a baseline: the library's in f64",                              \
+      v->exact ? "exact" : "baseline")                                                             \
+    X(TEXT, verdict, "", "the worst head's, and FAIL if a known mistake explains it",              \
+      ref_verdict_name(v->verdict))                                                                \
+    X(TEXT, why, "", "that answer", why)                                                           \
+    X(REAL_IF, answer_error, "", "estimate of the rounding in a baseline, not a bound; 0: exact",  \
+      !isnan(own), own)                                                                            \
+    X(BOOLEAN, answer_blurs, "", "that is over a tenth of what passes", blurs(s, kind, v))
+static const column result_columns[] = {RESULT_ROW(LIST_COLUMN)};
 
-static const column summary_columns[] = {
-    {"version", COLUMN_TEXT, "", "attnum's"},
-    {"operator", COLUMN_TEXT, "", ""},
-    {"variant", COLUMN_TEXT, "", ""},
-    {"dtype", COLUMN_TEXT, "", "the precision that is claimed"},
-    {"batch", COLUMN_INTEGER, "", ""},
-    {"heads", COLUMN_INTEGER, "", ""},
-    {"tokens", COLUMN_INTEGER, "", ""},
-    {"keys", COLUMN_INTEGER, "", "tokens, where none are given"},
-    {"width", COLUMN_INTEGER, "", ""},
-    {"value_width", COLUMN_INTEGER, "", ""},
-    {"verdict", COLUMN_TEXT, "", "the worst result's"},
-    {"exit_code", COLUMN_INTEGER, "", "the program's"},
-};
+#define SUMMARY_ROW(X)                                                                             \
+    X(TEXT, version, "", "attnum's", ATN_VERSION)                                                  \
+    X(TEXT, operator, "", "", info->name)                                                          \
+    X(TEXT, variant, "", "", info->variants[s->c.choice.variant].name)                             \
+    X(TEXT, dtype, "", "the precision that is claimed", subject_precision(s))                      \
+    X(INTEGER, batch, "", "", p->batch)                                                            \
+    X(INTEGER, heads, "", "", p->heads)                                                            \
+    X(INTEGER, tokens, "", "", p->tokens)                                                          \
+    X(INTEGER, keys, "", "tokens, where none are given", p->key_tokens)                            \
+    X(INTEGER, width, "", "", p->dim)                                                              \
+    X(INTEGER, value_width, "", "", p->value_dim)                                                  \
+    X(TEXT, verdict, "", "the worst result's", ref_verdict_name(verdict))                          \
+    X(INTEGER, exit_code, "", "the program's", exit_code)
+static const column summary_columns[] = {SUMMARY_ROW(LIST_COLUMN)};
 
 enum { TABLE_HEADS, TABLE_MISTAKES, TABLE_RESULTS, TABLE_SUMMARY };
 static const output_spec outputs[CHECK_TABLES] = {
     [TABLE_HEADS] = {"heads", "A verdict per head.", columns, COLUMNS},
-    [TABLE_MISTAKES] = {"mistakes", "What explains a result that fails.", mistake_columns, 4},
-    [TABLE_RESULTS] = {"results", "A verdict per result.", result_columns, 6},
-    [TABLE_SUMMARY] = {"summary", "The verdict, and on what.", summary_columns, 12},
+    [TABLE_MISTAKES] = {"mistakes", "What explains a result that fails.", mistake_columns,
+                        sizeof mistake_columns / sizeof *mistake_columns},
+    [TABLE_RESULTS] = {"results", "A verdict per result.", result_columns,
+                       sizeof result_columns / sizeof *result_columns},
+    [TABLE_SUMMARY] = {"summary", "The verdict, and on what.", summary_columns,
+                       sizeof summary_columns / sizeof *summary_columns},
 };
 
 check_tables check_tables_create(void)
@@ -121,16 +129,8 @@ void check_tables_summarise(check_tables *tables, const subject *s, ref_verdict 
 {
     const atn_attention_shape *p = &s->judged.shape;
     const atn_operator_info *info = atn_operator_get(s->c.choice.op);
-    const int64_t sizes[] = {p->batch, p->heads, p->tokens, p->key_tokens, p->dim, p->value_dim};
-    table *t = tables->tables[TABLE_SUMMARY];
-    table_text(t, ATN_VERSION);
-    table_text(t, info->name);
-    table_text(t, info->variants[s->c.choice.variant].name);
-    table_text(t, subject_precision(s));
-    for (int i = 0; i < 6; i++)
-        table_integer(t, sizes[i]);
-    table_text(t, ref_verdict_name(verdict));
-    table_integer(t, exit_code);
+    table *to = tables->tables[TABLE_SUMMARY];
+    SUMMARY_ROW(LIST_PUT)
 }
 
 void check_tables_publish(check_tables *t)
@@ -141,30 +141,10 @@ void check_tables_publish(check_tables *t)
 }
 
 /* All columns except the result. */
-static void put_head(table *t, const judgement *j, int64_t batch, int64_t head)
+static void put_head(table *to, const judgement *j, int64_t batch, int64_t head)
 {
     const ref_difference *d = &j->difference;
-    table_integer(t, batch);
-    table_integer(t, head);
-    table_text(t, ref_verdict_name(j->verdict));
-    table_real_if(t, !isnan(j->ratio), j->ratio);
-    table_text(t, j->rule);
-    table_real(t, d->relative_frobenius);
-    table_real(t, d->digits);
-    table_real_if(t, !isnan(j->expected), j->expected);
-    table_real_if(t, !isnan(j->reachable), j->reachable);
-    if (d->worst_row >= 0) {
-        table_integer(t, d->worst_row);
-        table_integer(t, d->worst_col);
-        table_real(t, d->worst_got);
-        table_real(t, d->worst_want);
-    } else
-        for (int i = 0; i < 4; i++)
-            table_missing(t);
-    if (*j->reason)
-        table_text(t, j->reason);
-    else
-        table_missing(t);
+    HEAD_ROW(LIST_PUT)
 }
 
 int64_t worst_head(int64_t heads, const judgement *all, const bool *shown)
@@ -283,8 +263,9 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
     report_text("%s%s%s %s: %s\n", some ? some : "", ratio, result_name(kind),
                 v->exact ? "(exact)" : "(baseline)", ref_verdict_name(v->verdict));
     for (int64_t i = 0; i < heads; i++) {
-        put_head(t->tables[TABLE_HEADS], &v->heads[i], i / per_batch, i % per_batch);
-        table_text(t->tables[TABLE_HEADS], result_name(kind));
+        table *to = t->tables[TABLE_HEADS];
+        put_head(to, &v->heads[i], i / per_batch, i % per_batch);
+        RESULT_COLUMN(LIST_PUT)
     }
     table_free(shown);
     free(ratio), free(some), free(basis);
@@ -479,24 +460,15 @@ void print_findings(const subject *s, result_kind kind, const result_verdict *v,
                     ref_verdict by_rounding, int count, const finding *findings,
                     check_tables *tables)
 {
-    table *results = tables->tables[TABLE_RESULTS], *mistakes = tables->tables[TABLE_MISTAKES];
-    table *shown = findings_table(count, findings);
-    char *text = findings_text(v, by_rounding, count);
-    table_text(results, result_name(kind));
-    table_text(results, v->exact ? "exact" : "baseline");
-    table_text(results, ref_verdict_name(v->verdict));
-    char *why = reason_text(s, kind, v);
+    table *to = tables->tables[TABLE_RESULTS], *shown = findings_table(count, findings);
+    char *text = findings_text(v, by_rounding, count), *why = reason_text(s, kind, v);
     double own = largest_own(s, kind, v);
-    table_text(results, why);
-    table_real_if(results, !isnan(own), own);
-    table_boolean(results, blurs(s, kind, v));
-    free(why);
-    for (int i = 0; i < count; i++) {
-        table_text(mistakes, findings[i].text);
-        table_real(mistakes, findings[i].error);
-        table_boolean(mistakes, findings[i].explains);
-        table_text(mistakes, result_name(kind));
+    RESULT_ROW(LIST_PUT)
+    to = tables->tables[TABLE_MISTAKES];
+    for (const finding *f = findings; f < findings + count; f++) {
+        MISTAKE_ROW(LIST_PUT)
     }
+    free(why);
     if (count || text)
         report_text("\n");
     if (count)
