@@ -469,55 +469,80 @@ static int measure(const growth_sweep *w, const growth_point *p, measurement *m)
     return code;
 }
 
-static void put_case(table *t, const growth_point *p)
+/* ---- bench_growth.csv ---- */
+
+#define CASE_ROW(X)                                                                                \
+    X(TEXT, operator, "", "name in the registry; those whose work is linear in n", info->name)     \
+    X(TEXT, variant, "", "the default", info->variants[s->variant].name)                           \
+    X(TEXT_IF, inverse, "", "of soft's and softpp's A", has_inverse(s->op),                        \
+      atn_inverse_name(p->inverse))                                                                \
+    X(TEXT, over, "", "what grows along the line: n, or m", over_names[p->over])                   \
+    X(TEXT, dtype, "", "of all arrays", atn_dtype_name(ATN_F32))                                   \
+    X(INTEGER, batch, "", "sequences", 1)                                                          \
+    X(INTEGER, heads, "", "of the sequence", s->heads)                                             \
+    X(INTEGER, n, "", "tokens, as many queries as keys", s->tokens)                                \
+    X(INTEGER_IF, m, "", "landmarks, Linformer's r; missing where there are none",                 \
+      s->landmarks > 0, s->landmarks)                                                              \
+    X(INTEGER, d, "", "channels of a head, keys and values alike", s->dim)                         \
+    X(INTEGER, threads, "", "of the call", p->threads)
+#define TIME_ROW(X)                                                                                \
+    X(INTEGER_IF, repeats, "", "timed one by one, after a warm-up", timed, m->rounds.rounds)       \
+    X(REAL_IF, seconds, "s",                                                                       \
+      "of one forward call: median of the repeats, the cache flushed before each", timed,          \
+      time.median)                                                                                 \
+    X(REAL_IF, seconds_least, "s", "shortest repeat", timed, time.least)                           \
+    X(REAL_IF, seconds_largest, "s", "longest", timed, time.largest)                               \
+    X(REAL_IF, spread, "", "between the repeats' quartiles, relative to the median", timed,        \
+      (time.high - time.low) / time.median)                                                        \
+    X(REAL_IF, cpu_seconds, "s",                                                                   \
+      "of one call, on all processors together: the median; what others do takes none of it "      \
+      "away, waiting threads may spin in it",                                                      \
+      timed, m->cpu_seconds)                                                                       \
+    X(INTEGER_IF, by_turns_with, "",                                                               \
+      "tokens of the call that it was timed by turns with, on the beginnings of the same arrays: " \
+      "the shortest fitted one of its line, or the one with the same m; missing: it was timed "    \
+      "alone",                                                                                     \
+      by_turns, p->by_turns_with)                                                                  \
+    X(REAL_IF, ratio, "", "time over that call's: median of the ratios round by round",            \
+      timed &&by_turns, ratio.median)                                                              \
+    X(REAL_IF, ratio_spread, "", "between the ratios' quartiles, relative to the median",          \
+      timed &&by_turns, (ratio.high - ratio.low) / ratio.median)
+#define WORK_ROW(X)                                                                                \
+    X(INTEGER_IF, bytes_measured, "B",                                                             \
+      "by how much resident memory grows at most during the call, beyond inputs, output and "      \
+      "parameters; on one thread, with the published inverse",                                     \
+      m->measured, m->bytes)                                                                       \
+    X(INTEGER_IF, bytes_workspace, "B",                                                            \
+      "the plan's memory on so many threads, for forward and backward; exact", m->counted,         \
+      (int64_t)m->cost.workspace_bytes)                                                            \
+    X(INTEGER, bytes_io, "B", "q, k (where it may differ from q), v and the output",               \
+      (int64_t)resident_io_bytes(s, false))                                                        \
+    X(REAL_IF, flops, "", "of one call, by the registry's count", m->counted, m->cost.flops)       \
+    X(REAL_IF, exps, "", "likewise", m->counted, m->cost.exps)                                     \
+    X(REAL, constant_share, "",                                                                    \
+      "of the counted work (an exp is 30 flops): what does not grow with n", p->constant_share)    \
+    X(BOOLEAN, fitted, "",                                                                         \
+      "the exponent of n is fitted through this row: constant_share is at most 0.01 and bytes_io " \
+      "more than four times the last cache",                                                       \
+      p->fitted)
+static const column columns[] = {CASE_ROW(LIST_COLUMN) BENCH_DEVICE_COLUMNS,
+                                 TIME_ROW(LIST_COLUMN) BENCH_TICK_COLUMNS, WORK_ROW(LIST_COLUMN)};
+
+static void put_row(table *to, const growth_sweep *w, const growth_point *p, const measurement *m)
 {
     const cost_setting *s = &p->setting;
     const atn_operator_info *info = atn_operator_get(s->op);
-    table_text(t, info->name);
-    table_text(t, info->variants[s->variant].name);
-    has_inverse(s->op) ? table_text(t, atn_inverse_name(p->inverse)) : table_missing(t);
-    table_text(t, over_names[p->over]);
-    table_text(t, atn_dtype_name(ATN_F32));
-    table_integer(t, 1);
-    table_integer(t, s->heads);
-    table_integer(t, s->tokens);
-    bench_add_integer_if(t, s->landmarks > 0, s->landmarks);
-    table_integer(t, s->dim);
-    table_integer(t, p->threads);
-}
-
-static void put_time(table *t, const growth_point *p, const measurement *m)
-{
+    const bool timed = m->timed, by_turns = p->by_turns_with > 0;
     rounds_statistics time = {0}, ratio = {0};
-    bool by_turns = p->by_turns_with > 0;
-    if (m->timed)
+    if (timed)
         time = rounds_seconds(&m->rounds, 0);
-    if (m->timed && by_turns)
+    if (timed && by_turns)
         ratio = rounds_ratios(&m->rounds, 0, 1);
-    bench_add_integer_if(t, m->timed, m->rounds.rounds);
-    table_real_if(t, m->timed, time.median);
-    table_real_if(t, m->timed, time.least);
-    table_real_if(t, m->timed, time.largest);
-    table_real_if(t, m->timed, (time.high - time.low) / time.median);
-    table_real_if(t, m->timed, m->cpu_seconds);
-    bench_add_integer_if(t, by_turns, p->by_turns_with);
-    table_real_if(t, m->timed && by_turns, ratio.median);
-    table_real_if(t, m->timed && by_turns, (ratio.high - ratio.low) / ratio.median);
-    bench_add_ticks(t, &m->rounds, m->timed);
-}
-
-static void put_row(table *t, const growth_sweep *w, const growth_point *p, const measurement *m)
-{
-    put_case(t, p);
-    bench_add_device(t, w->context);
-    put_time(t, p, m);
-    bench_add_integer_if(t, m->measured, m->bytes);
-    bench_add_integer_if(t, m->counted, (int64_t)m->cost.workspace_bytes);
-    table_integer(t, (int64_t)resident_io_bytes(&p->setting, false));
-    table_real_if(t, m->counted, m->cost.flops);
-    table_real_if(t, m->counted, m->cost.exps);
-    table_real(t, p->constant_share);
-    table_boolean(t, p->fitted);
+    CASE_ROW(LIST_PUT)
+    bench_add_device(to, w->context);
+    TIME_ROW(LIST_PUT)
+    bench_add_ticks(to, &m->rounds, timed);
+    WORK_ROW(LIST_PUT)
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -533,72 +558,37 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- bench_growth_fits.csv ---- */
 
-static const column columns[] = {
-    {"operator", COLUMN_TEXT, "", "name in the registry; those whose work is linear in n"},
-    {"variant", COLUMN_TEXT, "", "the default"},
-    {"inverse", COLUMN_TEXT, "", "of soft's and softpp's A"},
-    {"over", COLUMN_TEXT, "", "what grows along the line: n, or m"},
-    {"dtype", COLUMN_TEXT, "", "of all arrays"},
-    {"batch", COLUMN_INTEGER, "", "sequences"},
-    {"heads", COLUMN_INTEGER, "", "of the sequence"},
-    {"n", COLUMN_INTEGER, "", "tokens, as many queries as keys"},
-    {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
-    {"d", COLUMN_INTEGER, "", "channels of a head, keys and values alike"},
-    {"threads", COLUMN_INTEGER, "", "of the call"},
-    BENCH_DEVICE_COLUMNS,
-    {"repeats", COLUMN_INTEGER, "", "timed one by one, after a warm-up"},
-    {"seconds", COLUMN_REAL, "s",
-     "of one forward call: median of the repeats, the cache flushed before each"},
-    {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
-    {"seconds_largest", COLUMN_REAL, "s", "longest"},
-    {"spread", COLUMN_REAL, "", "between the repeats' quartiles, relative to the median"},
-    {"cpu_seconds", COLUMN_REAL, "s",
-     "of one call, on all processors together: the median; what others do takes none of it away, "
-     "waiting threads may spin in it"},
-    {"by_turns_with", COLUMN_INTEGER, "",
-     "tokens of the call that it was timed by turns with, on the beginnings of the same arrays: the "
-     "shortest fitted one of its line, or the one with the same m; missing: it was timed alone"},
-    {"ratio", COLUMN_REAL, "", "time over that call's: median of the ratios round by round"},
-    {"ratio_spread", COLUMN_REAL, "", "between the ratios' quartiles, relative to the median"},
-    BENCH_TICK_COLUMNS,
-    {"bytes_measured", COLUMN_INTEGER, "B",
-     "by how much resident memory grows at most during the call, beyond inputs, output and "
-     "parameters; on one thread, with the published inverse"},
-    {"bytes_workspace", COLUMN_INTEGER, "B",
-     "the plan's memory on so many threads, for forward and backward; exact"},
-    {"bytes_io", COLUMN_INTEGER, "B", "q, k (where it may differ from q), v and the output"},
-    {"flops", COLUMN_REAL, "", "of one call, by the registry's count"},
-    {"exps", COLUMN_REAL, "", "likewise"},
-    {"constant_share", COLUMN_REAL, "",
-     "of the counted work (an exp is 30 flops): what does not grow with n"},
-    {"fitted", COLUMN_BOOLEAN, "",
-     "the exponent of n is fitted through this row: constant_share is at most 0.01 and bytes_io "
-     "more than four times the last cache"},
-};
-
-static const column fit_columns[] = {
-    {"operator", COLUMN_TEXT, "", "name in the registry"},
-    {"variant", COLUMN_TEXT, "", "its variant"},
-    {"inverse", COLUMN_TEXT, "", "of soft's and softpp's A"},
-    {"threads", COLUMN_INTEGER, "", "of the calls"},
-    {"over", COLUMN_TEXT, "", "what x is in c x^p: n, or m"},
-    {"quantity", COLUMN_TEXT, "",
-     "seconds: through bench_growth.csv's fitted rows, by their ratios to the shortest; seconds_all: "
-     "through all of a line's seconds, whatever they hold; bytes_measured, bytes_workspace; "
-     "seconds_growing, seconds_constant: the part that grows with n, for the smaller n, and the one "
-     "that does not, by calls with n and 2 n"},
-    {"points", COLUMN_INTEGER, "", "how many x"},
-    {"from", COLUMN_INTEGER, "", "the smallest x fitted"},
-    {"to", COLUMN_INTEGER, "", "the largest"},
-    {"exponent", COLUMN_REAL, "", "p, by least squares on the logarithms; missing: under 3 points"},
-    {"std_error", COLUMN_REAL, "", "of p, from the residuals"},
-    {"expected", COLUMN_REAL, "", "p, as the operator's description says; missing: no one power"},
-    {"holds", COLUMN_BOOLEAN, "",
-     "seconds over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
-    {"per_token", COLUMN_REAL, "",
-     "over n: seconds of the largest call over its n; bytes a token more, between the last two n"},
-    {"constant", COLUMN_REAL, "B", "bytes in addition to those that grow with n"},
-};
+#define FIT_ROW(X)                                                                                  \
+    X(TEXT, operator, "", "name in the registry", cell_text(raw, row, "operator"))                  \
+    X(TEXT, variant, "", "its variant", cell_text(raw, row, "variant"))                             \
+    X(TEXT_IF, inverse, "", "of soft's and softpp's A", !cell_missing(raw, row, "inverse"),         \
+      cell_text(raw, row, "inverse"))                                                               \
+    X(INTEGER, threads, "", "of the calls", cell_integer(raw, row, "threads"))                      \
+    X(TEXT, over, "", "what x is in c x^p: n, or m", cell_text(raw, row, "over"))                   \
+    X(TEXT, quantity, "",                                                                           \
+      "seconds: through bench_growth.csv's fitted rows, by their ratios to the shortest; "          \
+      "seconds_all: through all of a line's seconds, whatever they hold; bytes_measured, "          \
+      "bytes_workspace; seconds_growing, seconds_constant: the part that grows with n, for the "    \
+      "smaller n, and the one that does not, by calls with n and 2 n",                              \
+      k->quantity)                                                                                  \
+    X(INTEGER, points, "", "how many x", s->count)                                                  \
+    X(INTEGER_IF, from, "", "the smallest x fitted", s->count > 0, (int64_t)s->x[0])                \
+    X(INTEGER_IF, to, "", "the largest", s->count > 0, (int64_t)s->x[last])                         \
+    X(REAL_IF, exponent, "", "p, by least squares on the logarithms; missing: under 3 points",      \
+      found, fit.exponent)                                                                          \
+    X(REAL_IF, std_error, "", "of p, from the residuals", found, fit.std_error)                     \
+    X(REAL_IF, expected, "", "p, as the operator's description says; missing: no one power",        \
+      isfinite(k->expected), k->expected)                                                           \
+    X(BOOLEAN_IF, holds, "",                                                                        \
+      "seconds over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many",   \
+      of_bytes || (found && isfinite(k->tolerance)),                                                \
+      of_bytes ? grows_no_faster(s) : fabs(fit.exponent - k->expected) <= k->tolerance)             \
+    X(REAL_IF, per_token, "",                                                                       \
+      "over n: seconds of the largest call over its n; bytes a token more, between the last two n", \
+      isfinite(slope), slope)                                                                       \
+    X(REAL_IF, constant, "B", "bytes in addition to those that grow with n", isfinite(constant),    \
+      constant)
+static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 
 enum { MOST_POINTS = 64 };
 typedef struct {
@@ -649,32 +639,16 @@ static bool grows_no_faster(const growth_series *s)
     return holds;
 }
 
-static void put_fit(table *t, const table *raw, int64_t row, const growth_series *s,
+static void put_fit(table *to, const table *raw, int64_t row, const growth_series *s,
                     const fit_kind *k)
 {
-    static const char *const keys[] = {"operator", "variant", "inverse", "threads", "over"};
     growth_fit fit = {.exponent = NAN};
-    bool found = fit_growth(LAW_POWER, s->count, s->x, s->y, &fit);
-    int64_t last = s->count - 1;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        table_copy(t, raw, row, table_column(raw, keys[i]));
-    table_text(t, k->quantity);
-    table_integer(t, s->count);
-    s->count ? table_integer(t, (int64_t)s->x[0]) : table_missing(t);
-    s->count ? table_integer(t, (int64_t)s->x[last]) : table_missing(t);
-    table_real_if(t, found, fit.exponent);
-    table_real_if(t, found, fit.std_error);
-    table_real_if(t, isfinite(k->expected), k->expected);
-    if (k->bytes && s->count > 1)
-        table_boolean(t, grows_no_faster(s));
-    else if (found && isfinite(k->tolerance))
-        table_boolean(t, fabs(fit.exponent - k->expected) <= k->tolerance);
-    else
-        table_missing(t);
+    const bool found = fit_growth(LAW_POWER, s->count, s->x, s->y, &fit);
+    const bool of_bytes = k->bytes && s->count > 1;
+    const int64_t last = s->count - 1;
     double slope = k->bytes ? bytes_a_token(s) : k->seconds_of;
-    table_real_if(t, isfinite(slope), slope);
-    double constant = k->bytes && last > 0 ? s->y[last] - slope * s->x[last] : NAN;
-    table_real_if(t, isfinite(constant), constant);
+    double constant = of_bytes ? s->y[last] - slope * s->x[last] : NAN;
+    FIT_ROW(LIST_PUT)
 }
 
 /* Fits rows start ... end - 1 of raw, which differ only in n. The fit is through ratios to the
