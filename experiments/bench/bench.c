@@ -36,75 +36,85 @@
         "threads", COLUMN_INTEGER, "", "of the host"                                               \
     }
 
+#define CACHE_ROW(X)                                                                               \
+    X(TEXT, cache, "",                                                                             \
+      "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn",         \
+      bench_is_hot(m->c, device) ? "hot" : "cold")
+#define TIME_ROW(X)                                                                                \
+    X(INTEGER_IF, repeats, "", "rounds, in each of which every member of the group ran", timed,    \
+      g->rounds.rounds)                                                                            \
+    X(INTEGER_IF, calls, "", "in a row in each round", timed, g->rounds.calls[m->place])           \
+    X(INTEGER_IF, input_sets, "", "inputs that the calls take in turn",                            \
+      timed && s->arrays->sets > 0, s->arrays->sets)                                               \
+    X(REAL_IF, seconds, "s",                                                                       \
+      "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "     \
+      "takes to check A",                                                                          \
+      timed, time.median)                                                                          \
+    X(REAL_IF, seconds_least, "s", "shortest round", timed, time.least)                            \
+    X(REAL_IF, seconds_largest, "s", "longest", timed, time.largest)                               \
+    X(REAL_IF, spread, "", "between the rounds' quartiles, relative to the median", timed,         \
+      (time.high - time.low) / time.median)                                                        \
+    X(TEXT, check, "",                                                                             \
+      "pass; fail; open: too few digits, or no other code, to tell; left-out: not run",            \
+      m->checked || m->left_out ? check_name(m->check.kind) : "")                                  \
+    X(REAL_IF, check_error, "",                                                                    \
+      "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, or the reference's, on one sequence", checked, \
+      m->check.error)                                                                              \
+    X(REAL_IF, check_bound, "", "the most that passes", checked, m->check.bound)                   \
+    X(INTEGER_IF, iterations, "",                                                                  \
+      "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20",        \
+      timed && s->infos && s->infos->iterations > 0, s->infos->iterations)                         \
+    X(REAL_IF, flops, "", "of one call, by the registry's count (forward) or the products taken",  \
+      counted, s->flops)                                                                           \
+    X(REAL_IF, exps, "", "of one call, likewise", counted, s->exps)                                \
+    X(REAL_IF, bytes, "B", "inputs read once, outputs written once", s->bytes > 0, s->bytes)
 #define MEMBER_COLUMNS                                                                             \
-    KEY_COLUMNS,                                                                                   \
-        {"cache", COLUMN_TEXT, "",                                                                 \
-         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},     \
-        BENCH_DEVICE_COLUMNS,                                                                      \
-        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"}, \
-        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                   \
-        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                  \
-        {"seconds", COLUMN_REAL, "s",                                                              \
-         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "  \
-         "takes to check A"},                                                                      \
-        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                     \
-        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                          \
-        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},      \
-        {"check", COLUMN_TEXT, "",                                                                 \
-         "pass; fail; open: too few digits, or no other code, to tell; left-out: not run"},        \
-        {"check_error", COLUMN_REAL, "",                                                           \
-         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, or the reference's, on one sequence"},      \
-        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                  \
-        {"iterations", COLUMN_INTEGER, "",                                                         \
-         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},    \
-        {"flops", COLUMN_REAL, "",                                                                 \
-         "of one call, by the registry's count (forward) or the products taken"},                  \
-        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                        \
-        {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"}, BENCH_TICK_COLUMNS
+    KEY_COLUMNS, CACHE_ROW(LIST_COLUMN) BENCH_DEVICE_COLUMNS,                                      \
+        TIME_ROW(LIST_COLUMN) BENCH_TICK_COLUMNS
 
-#define RATIO_COLUMNS                                                                              \
-    {"by_seconds", COLUMN_REAL, "s", "median of what it is divided by"},                           \
-        {"ratio", COLUMN_REAL, "", "of the two times: median of the ratios round by round"},       \
-        {"ratio_low", COLUMN_REAL, "", "their lower quartile"},                                    \
-        {"ratio_high", COLUMN_REAL, "", "their upper quartile"},                                   \
-        {"rounds", COLUMN_INTEGER, "", "how many they are"},                                       \
-    {                                                                                              \
-        "ratio_dirty", COLUMN_INTEGER, "", "1: others were at work in them"                        \
-    }
+#define QUANTITY_ROW(X) X(TEXT, quantity, "", "what is divided by what", quantity)
+#define RATIO_ROW(X)                                                                               \
+    X(REAL, by_seconds, "s", "median of what it is divided by",                                    \
+      rounds_seconds(&g->rounds, b->place).median)                                                 \
+    X(REAL, ratio, "", "of the two times: median of the ratios round by round", ratios.median)     \
+    X(REAL, ratio_low, "", "their lower quartile", ratios.low)                                     \
+    X(REAL, ratio_high, "", "their upper quartile", ratios.high)                                   \
+    X(INTEGER, rounds, "", "how many they are", g->rounds.rounds)                                  \
+    X(INTEGER_IF, ratio_dirty, "", "1: others were at work in them", g->rounds.dirty >= 0,         \
+      g->rounds.dirty)
 
 /* Raw rows are members or pairs of members; only pairs have a quantity. */
-static const column raw_columns[] = {
-    MEMBER_COLUMNS,
-    {"quantity", COLUMN_TEXT, "", "what is divided by what"},
-    RATIO_COLUMNS,
-};
+static const column raw_columns[] = {MEMBER_COLUMNS,
+                                     QUANTITY_ROW(LIST_COLUMN) RATIO_ROW(LIST_COLUMN)};
 
-static const column columns[] = {
-    MEMBER_COLUMNS,
-    {"floor_s", COLUMN_REAL, "s",
-     "flops and exps at the rates of this dtype and threads, each in its shortest round; cold: "
-     "bytes at the copy's, if longer"},
-    {"floor_share", COLUMN_REAL, "", "that over seconds"},
-    {"rates_dirty", COLUMN_INTEGER, "",
-     "1: other processes were at work while a rate that shares refer to was measured"},
-    {"byte_floor_s", COLUMN_REAL, "s", "cold: bytes at the copy's bandwidth"},
-    {"floor_ratio", COLUMN_REAL, "", "seconds over that"},
-    {"bandwidth_share", COLUMN_REAL, "", "bytes a second, of the copy's"},
-    {"flops_share", COLUMN_REAL, "", "flops a second, of the arithmetic measured in this dtype"},
-};
+#define SHARE_ROW(X)                                                                               \
+    X(REAL_IF, floor_s, "s",                                                                       \
+      "flops and exps at the rates of this dtype and threads, each in its shortest round; cold: "  \
+      "bytes at the copy's, if longer",                                                            \
+      has_floor, floor)                                                                            \
+    X(REAL_IF, floor_share, "", "that over seconds", has_floor &&timed, floor / seconds)           \
+    X(INTEGER_IF, rates_dirty, "",                                                                 \
+      "1: other processes were at work while a rate that shares refer to was measured",            \
+      dirty >= 0, dirty)                                                                           \
+    X(REAL_IF, byte_floor_s, "s", "cold: bytes at the copy's bandwidth", has_bytes,                \
+      bytes / bandwidth)                                                                           \
+    X(REAL_IF, floor_ratio, "", "seconds over that", has_bytes &&timed,                            \
+      seconds / (bytes / bandwidth))                                                               \
+    X(REAL_IF, bandwidth_share, "", "bytes a second, of the copy's", has_bytes &&timed,            \
+      bytes / bandwidth / seconds)                                                                 \
+    X(REAL_IF, flops_share, "", "flops a second, of the arithmetic measured in this dtype",        \
+      has_flops &&timed, flops / peak / seconds)
+static const column columns[] = {MEMBER_COLUMNS, SHARE_ROW(LIST_COLUMN)};
 
 static const column ratio_columns[] = {
-    {"quantity", COLUMN_TEXT, "", "what is divided by what"},
-    KEY_COLUMNS,
+    QUANTITY_ROW(LIST_COLUMN) KEY_COLUMNS,
     {"seconds", COLUMN_REAL, "s", "median of what is divided, whose columns these are"},
-    RATIO_COLUMNS,
-};
+    RATIO_ROW(LIST_COLUMN)};
 
 enum {
     RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns,
     COLUMNS = sizeof columns / sizeof *columns,
-    SHARES = 7,
-    OF_MEMBERS = COLUMNS - SHARES,
+    OF_MEMBERS = COLUMNS - (0 SHARE_ROW(LIST_COUNT)),
     OF_RATIOS = sizeof ratio_columns / sizeof *ratio_columns,
 };
 
@@ -186,45 +196,21 @@ static void add_case(table *t, const bench_case *c)
     }
 }
 
-static void add_time(table *t, const case_group *g, const group_member *m)
+static void add_member(table *to, const case_group *g, const group_member *m, atn_device device)
 {
-    bool timed = m->place >= 0;
+    const workload *s = &m->workload;
+    const bool timed = m->place >= 0, counted = timed && s->flops + s->exps > 0;
+    const bool checked = m->checked && !m->left_out;
     rounds_statistics time = {0};
     if (timed)
         time = rounds_seconds(&g->rounds, m->place);
-    bench_add_integer_if(t, timed, g->rounds.rounds);
-    bench_add_integer_if(t, timed, timed ? g->rounds.calls[m->place] : 0);
-    bench_add_integer_if(t, timed && m->workload.arrays->sets > 0, m->workload.arrays->sets);
-    table_real_if(t, timed, time.median);
-    table_real_if(t, timed, time.least);
-    table_real_if(t, timed, time.largest);
-    table_real_if(t, timed, (time.high - time.low) / time.median);
-}
-
-static void add_work(table *t, const group_member *m)
-{
-    const workload *s = &m->workload;
-    const atn_inverse_info *info = m->place >= 0 ? s->infos : NULL;
-    bool judged = m->checked || m->left_out, counted = m->place >= 0 && s->flops + s->exps > 0;
-    table_text(t, judged ? check_name(m->check.kind) : "");
-    table_real_if(t, m->checked && !m->left_out, m->check.error);
-    table_real_if(t, m->checked && !m->left_out, m->check.bound);
-    bench_add_integer_if(t, info && info->iterations > 0, info ? info->iterations : 0);
-    table_real_if(t, counted, s->flops);
-    table_real_if(t, counted, s->exps);
-    table_real_if(t, s->bytes > 0, s->bytes);
-}
-
-static void add_member(table *t, const case_group *g, const group_member *m, atn_device device)
-{
-    add_case(t, m->c);
-    table_text(t, bench_is_hot(m->c, device) ? "hot" : "cold");
-    bench_add_device(t, m->context);
-    add_time(t, g, m);
-    add_work(t, m);
-    bench_add_ticks(t, &g->rounds, m->place >= 0);
+    add_case(to, m->c);
+    CACHE_ROW(LIST_PUT)
+    bench_add_device(to, m->context);
+    TIME_ROW(LIST_PUT)
+    bench_add_ticks(to, &g->rounds, timed);
     for (int col = OF_MEMBERS; col < RAW_COLUMNS; col++)
-        table_missing(t);
+        table_missing(to);
 }
 
 /* "backward / forward"; "threads 1 / 2". */
@@ -237,25 +223,17 @@ static char *quantity_of(const group_pairing *p, const bench_case *a, const benc
                        p->key == BENCH_KEY_THREADS ? " " : "", value, by);
 }
 
-static void add_ratio(table *t, const case_group *g, const group_member *a, const group_member *b,
+static void add_ratio(table *to, const case_group *g, const group_member *a, const group_member *b,
                       const group_pairing *p)
 {
     char *quantity = quantity_of(p, a->c, b->c);
     rounds_statistics ratios = rounds_ratios(&g->rounds, a->place, b->place);
-    int seconds = table_column(t, "seconds");
-    add_case(t, a->c);
+    int seconds = table_column(to, "seconds");
+    add_case(to, a->c);
     for (int col = BENCH_KEY_COUNT; col < OF_MEMBERS; col++)
-        if (col == seconds)
-            table_real(t, rounds_seconds(&g->rounds, a->place).median);
-        else
-            table_missing(t);
-    table_text(t, quantity);
-    table_real(t, rounds_seconds(&g->rounds, b->place).median);
-    table_real(t, ratios.median);
-    table_real(t, ratios.low);
-    table_real(t, ratios.high);
-    table_integer(t, g->rounds.rounds);
-    bench_add_integer_if(t, g->rounds.dirty >= 0, g->rounds.dirty);
+        table_real_if(to, col == seconds, rounds_seconds(&g->rounds, a->place).median);
+    QUANTITY_ROW(LIST_PUT)
+    RATIO_ROW(LIST_PUT)
     free(quantity);
 }
 
@@ -323,9 +301,9 @@ static double seconds_at(double amount, device_rate rate)
     return amount > 0 ? rate.most > 0 ? amount / rate.most : NAN : 0;
 }
 
-/* Whether one of the rates in use is dirty; missing if that is unknown for one and none is
- * dirty. */
-static void add_rates_dirty(table *t, int count, const device_rate *rates, const bool *used)
+/* 1 if one of the rates in use is dirty; -1 if that is unknown for one and none is dirty, or none
+ * is in use. */
+static int rates_dirty(int count, const device_rate *rates, const bool *used)
 {
     int worst = 0;
     bool any = false;
@@ -334,10 +312,10 @@ static void add_rates_dirty(table *t, int count, const device_rate *rates, const
             any = true;
             worst = worst == 1 || rates[i].dirty == 0 ? worst : rates[i].dirty;
         }
-    bench_add_integer_if(t, any && worst >= 0, worst);
+    return any ? worst : -1;
 }
 
-static void add_shares(const table *raw, int64_t row, table *t)
+static void add_shares(const table *raw, int64_t row, table *to)
 {
     const char *dtype = cell_text(raw, row, "dtype");
     double seconds = cell_real(raw, row, "seconds"), bytes = cell_real(raw, row, "bytes");
@@ -354,13 +332,8 @@ static void add_shares(const table *raw, int64_t row, table *t)
     if (has_bytes && bytes / bandwidth > floor)
         floor = bytes / bandwidth;
     bool has_floor = (has_bytes || !cold) && !cell_missing(raw, row, "flops") && !isnan(floor);
-    table_real_if(t, has_floor, floor);
-    table_real_if(t, has_floor && timed, floor / seconds);
-    add_rates_dirty(t, 3, rates, (bool[]){has_bytes, flops > 0, exps > 0});
-    table_real_if(t, has_bytes, bytes / bandwidth);
-    table_real_if(t, has_bytes && timed, seconds / (bytes / bandwidth));
-    table_real_if(t, has_bytes && timed, bytes / bandwidth / seconds);
-    table_real_if(t, has_flops && timed, flops / peak / seconds);
+    int dirty = rates_dirty(3, rates, (bool[]){has_bytes, flops > 0, exps > 0});
+    SHARE_ROW(LIST_PUT)
 }
 
 static void publish_ratio(const table *raw, int64_t row, table *t)

@@ -45,6 +45,7 @@ void table_real_if(table *t, bool known, double value); /* missing if not known 
 #define LIST_COLUMN(type, name, unit, description, ...) {#name, LIST_##type, unit, description},
 #define LIST_PUT(type, name, unit, description, ...)    LIST_PUT_##type(to, __VA_ARGS__);
 #define LIST_MEMBER(type, name, ...)                    LIST_C_##type name;
+#define LIST_COUNT(...)                                 +1 /* 0 ROW(LIST_COUNT) is how many */
 
 #define LIST_GET(type, name, ...) r.name = LIST_GET_##type(from, at, table_column(from, #name));
 
