@@ -34,10 +34,10 @@ enum {
     ATN_CAN_MASK = 1 << 5,    /* padding masks */
     ATN_CAN_CROSS = 1 << 6,   /* K different from Q */
     ATN_CAN_CAUSAL = 1 << 7,  /* output i sees keys up to i */
-    ATN_CAN_LENGTHS = 1 << 8, /* another number of keys than of queries (implies cross) */
+    ATN_CAN_LENGTHS = 1 << 8, /* queries and keys may differ in number (implies cross) */
 };
 
-/* What is true of a variant in exact arithmetic (atn_variant::properties). Tested for each row. */
+/* What is true of a variant in exact arithmetic (atn_variant::properties). The tests check all. */
 enum {
     ATN_IS_PERMUTABLE = 1 << 0, /* permuting the tokens permutes the output */
     ATN_IS_LINEAR = 1 << 1,     /* in V */
@@ -53,8 +53,8 @@ typedef struct {
     const char *name;        /* "paper", "code", ... */
     const char *description; /* one line, with the source */
     unsigned properties;     /* ATN_IS_ */
-    double duplication; /* every token twice (landmarks as they were): the output is multiplied by
-                           this; 0: no such law */
+    double duplication; /* if every token is given twice, with the same landmarks, the output is
+                           multiplied by this; 0: no such law */
     atn_attention_desc desc; /* tensors null, sampling not chosen; use atn_attention_variant */
 } atn_variant;
 
@@ -62,13 +62,13 @@ typedef struct {
  *
  * flops are the additions and multiplications, one each, of what the formulas name: averages or
  * convolution, distances (3 d each, or 2 d + 3 expanded), iterations' products, row sums and
- * scaling, norms, feature maps, products, the residual. Softmax attention counts the same wherever
- * it stands (softmax, linformer, lsh, twice in nystromformer): 2 d + 2 + 2 value_dim a weight, for
- * its logit, the scale c, the row's sum and the product with V, and value_dim divisions a row; a
- * softmax that is kept instead (efficient, xca, nystromformer's A) divides its weights. Not in
- * them: exp, LayerNorm and GELU, and what an inverse does elementwise. Exact methods count LAPACK's
- * nominal 9 m^3 (eig), m^3 (cholesky), m^3/3 (pivoted) and the products for the residual they
- * report. Sine and cosine count as exps. */
+ * scaling, norms, feature maps, products, the residual. Softmax attention is counted alike wherever
+ * it occurs (softmax, linformer, lsh, twice in nystromformer): 2 d + 2 + 2 value_dim per weight,
+ * for its logit, the scale c, the row's sum and the product with V, and value_dim divisions per
+ * row; where the softmax matrix itself is formed (efficient, xca, nystromformer's A), its weights
+ * are divided instead. Not counted: exp, LayerNorm, GELU and the elementwise operations of an
+ * inverse. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky), m^3/3 (pivoted) and
+ * the products for the residual they report. Sine and cosine count as exps. */
 typedef struct {
     double flops;
     double exps;
@@ -101,17 +101,17 @@ const atn_operator_info *atn_operator_find(const char *name);
 atn_attention_desc atn_attention_variant(atn_operator op, int variant, atn_dtype dtype);
 atn_attention_desc atn_attention_defaults(atn_operator op, atn_dtype dtype);
 
-/* What a plan of the same description costs; fails as atn_attention_plan does, but for the memory
- * that it would take; *cost is then untouched. */
+/* What a plan of the same description costs. Fails as atn_attention_plan does, except that it takes
+ * no memory; *cost is then untouched. */
 atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *desc,
                               const atn_attention_shape *shape, atn_cost *cost);
 
-/* M x d rows w for performer: the rows of `numbers` made orthonormal, d at a time, the last time
- * what is left: with N such a block, the rows of Q^T in N^T = Q R by Householder reflections (no
- * sign fix). Row r is then scaled to the norm of row r of `norms` (chi-distributed if that is
- * normal noise), or to sqrt(d) if norms is null. All 1 x 1 x M x d, dense, of one dtype; w must not
- * overlap the others. Allocates 33 d elements. ATN_NONFINITE: numbers or norms are not finite; w is
- * NaN. */
+/* Random features w (M x d) for performer. The rows of `numbers` are made orthonormal in blocks of
+ * d rows, the last of which may have fewer: a block N gives the rows of Q^T, where N^T = Q R by
+ * Householder reflections (no sign fix). Row r is then scaled to the norm of row r of `norms`
+ * (chi-distributed if that is normal noise), or to sqrt(d) if norms is null. All 1 x 1 x M x d,
+ * dense, of one dtype; w must not overlap the others. Allocates 33 d elements. ATN_NONFINITE:
+ * numbers or norms are not finite; w is NaN. */
 atn_status atn_orthogonal_features(atn_context *context, const atn_tensor *numbers,
                                    const atn_tensor *norms, atn_tensor *w);
 
@@ -132,24 +132,24 @@ typedef struct atn_plan atn_plan;
  *
  * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
  * nystromformer does in any case. Sampling by rpcholesky and greedy needs n (m + 2) doubles per
- * thread, by leverage and kmeans 2 n and what does not grow with n; kmeans keeps n numbers per
- * head; on CUDA softmax, linformer and nystromformer keep four numbers per query of every head.
- * Nothing else grows with n, and nothing like n n_k, n m or n M.
+ * thread, by leverage and kmeans 2 n plus an amount that does not grow with n; kmeans keeps n
+ * numbers per head; on CUDA softmax, linformer and nystromformer keep four numbers per query of
+ * every head. Nothing else grows with n, and no array has n n_k, n m or n M elements.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Indices and uniforms are then checked
- * again, on the CPU only: on CUDA they must keep to their ranges. Returns ATN_OK or a negative
- * status, the detail in the context: ATN_ERR_UNSUPPORTED says what the operator cannot do and why.
- * A shape with no elements (batch, heads, tokens or value_dim 0) is fine and does nothing. */
+ * again, but on the CPU only: on CUDA they must stay in range. Returns ATN_OK or a negative status,
+ * with the detail in the context: ATN_ERR_UNSUPPORTED says what the operator cannot do and why. A
+ * shape with no elements (batch, heads, tokens or value_dim 0) is fine and does nothing. */
 atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *desc,
                               const atn_attention_shape *shape, atn_plan **plan);
 
 void atn_plan_free(atn_plan *plan);
 
-/* For devices with memory of their own: *device is *host with every array it points to (dense, of
- * the description's dtype already, see atn_convert) copied into one block of the context's memory,
- * which atn_release frees when the plans made from it are gone. shape says how many buckets lsh
- * has. *memory is null if there is nothing to copy. */
+/* For devices with their own memory: *device becomes *host with pointers to copies of its arrays
+ * (dense, already of the description's dtype, see atn_convert). The copies lie in one block of the
+ * context's memory, *memory; free it by atn_release after the plans made from *device. shape gives
+ * the number of buckets of lsh. *memory is null if there is nothing to copy. */
 atn_status atn_attention_upload(atn_context *context, const atn_attention_desc *host,
                                 const atn_attention_shape *shape, atn_attention_desc *device,
                                 void **memory);
@@ -160,14 +160,13 @@ typedef struct {
     const atn_tensor *q; /* b x h x n x d */
     const atn_tensor *k; /* b x h x key_tokens x d; null: K = Q, and its gradient is part of Q's */
     const atn_tensor *v; /* b x h x key_tokens x value_dim */
-    /* Padding, for plans with desc.padding: 0 where there is no token. A token that is not there
-     * changes nothing else, whatever its q, k and v hold; its row of Y is 0. */
-    const unsigned char
-        *query_mask;               /* batch x tokens; null: key_mask if k is null, else all there */
-    const unsigned char *key_mask; /* batch x key_tokens; null: all there */
+    /* Padding, for plans with desc.padding: 0 marks a padded token. It influences no other token,
+     * whatever its q, k and v hold; its row of Y is 0. */
+    const unsigned char *query_mask; /* batch x tokens; null: key_mask if k is null, else none */
+    const unsigned char *key_mask;   /* batch x key_tokens; null: no padding */
 } atn_attention_inputs;
 
-/* What a call has to say about heads. */
+/* What a call reports about its heads. */
 typedef struct {
     int64_t landmarks;          /* soft, softpp: m; others 0 */
     atn_inverse_info *inverses; /* in: room for batch * heads, or null; out: one per head (soft,
@@ -197,9 +196,9 @@ typedef struct {
 atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inputs,
                                  atn_tensor *out, atn_attention_info *info);
 
-/* Waits for the plan's last call and says what that call would have said with an info: its status
- * and, if info is not null, info. On the CPU nothing is waited for. ATN_OK before the first call.
- */
+/* Waits for the plan's last call and reports what that call would have reported with an info: its
+ * status and, if info is not null, info. On the CPU there is nothing to wait for. ATN_OK before the
+ * first call. */
 atn_status atn_attention_outcome(atn_plan *plan, atn_attention_info *info);
 
 /* Where backward writes; shapes are those of the inputs and parameters. */
@@ -207,26 +206,27 @@ typedef struct {
     atn_tensor *q, *v;                           /* wanted always */
     atn_tensor *k;                               /* if k was given, else null */
     atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
-    /* The plan's last call was forward, and inputs and parameters hold what they held: what soft
-     * and softpp have computed of them need not be computed again. false is always right. */
+    /* Set this if the plan's last call was forward and inputs and parameters have not changed
+     * since: soft and softpp then reuse what they computed from them. false is always correct. */
     bool after_forward;
 } atn_gradients;
 
 /* Vector-Jacobian product: with Y = attention(Q, K, V; parameters) and `dout` the derivative of a
  * scalar by Y, the derivatives of that scalar by each input and parameter (overwritten, not added
- * to). Needs no forward call before; what the formulas need is computed again, but see
- * after_forward, which changes no bit (a head whose output was not finite has NaN, though).
+ * to). No forward call is needed before: intermediate results are computed again. With
+ * after_forward they are reused, which changes no bit, except that a head whose output was not
+ * finite gets NaN.
  *
- * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks named by indices
- * are differentiated as the tokens they are, and so are those that leverage, rpcholesky and greedy
- * choose, and the tokens that kmeans takes the means of: what is chosen is piecewise constant.
- * Gradients of all other operators are those of the
- * formula; where it has a kink (|x|, max, ReLU, argmax) those of the side computed.
+ * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks that are tokens
+ * (indices, leverage, rpcholesky, greedy) are differentiated as those tokens, kmeans's as means of
+ * its tokens: the choice itself is piecewise constant. Gradients of all other operators are those
+ * of the formula; at a kink (|x|, max, ReLU, argmax) they are those of the branch that was
+ * computed.
  *
  * Gradients must not overlap each other, an input, a mask or an array of the description that the
  * operator reads. Status as forward; ATN_NONFINITE: a head whose inputs or gradients are not finite
- * has NaN in its gradients of q, k, v (and parameters get NaN); so have the heads whose sum, a
- * parameter's gradient, leaves the range though none of them does.
+ * has NaN in its gradients of q, k, v (and parameters get NaN); so have all heads that share a
+ * parameter whose gradient, their sum, overflows although each head's part is finite.
  * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
  * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 4 times forward's
  * flops, no n x m or n x n array. */

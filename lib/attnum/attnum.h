@@ -6,7 +6,7 @@
  *   sizes     int64_t; bytes are size_t
  *   status    0 ok, negative the caller's or the machine's fault, positive a       status.h
  *             numerical outcome with defined output
- *   order     context or plan first, then what is asked for, inputs, outputs
+ *   order     context or plan first, then the description of the task, inputs, outputs
  *   aliasing  an output's memory, from its first element to its last, must not overlap that of any
  *             other argument; interleaved views count as overlapping
  *   threads   a context serves one thread at a time; there is no global state      context.h

@@ -11,9 +11,9 @@
  * same bits whatever the number of threads. The library does not set this, because it is a setting
  * of the whole process.
  *
- * fork: OpenMP's threads are the parent's alone. In a child of a process that has computed on
- * several threads, GCC's runtime waits forever for them: there a context has one thread, or is used
- * by a thread that the child has started. */
+ * fork: a child process does not inherit OpenMP's threads. If the parent has computed on several
+ * threads, GCC's runtime waits forever for them in the child: give a context one thread there, or
+ * use it in a thread that the child has started. */
 #ifndef ATTNUM_CONTEXT_H
 #define ATTNUM_CONTEXT_H
 
@@ -104,30 +104,30 @@ atn_isa atn_context_isa(const atn_context *context);
  * A context for ATN_CUDA works on device memory: every array that a tensor, a description or a call
  * hands over (q, masks, weights, indices, ...) lies there, infos and traces on the host.
  * atn_attention_forward and _backward enqueue their work on the context's stream and return without
- * waiting, unless they are given an info to fill in; atn_attention_outcome asks later. All other
- * functions have finished when they return.
+ * waiting, unless they are given an info to fill in; atn_attention_outcome reports their status
+ * later. All other functions have finished when they return.
  *
- * A context without a stream of yours has one that is not blocking: it waits for nothing that you
- * enqueued elsewhere, not even on the default stream, nor is it waited for there. Finish what fills
- * the inputs before a call, and call atn_synchronise before you read its results; or give the
- * context your stream. Every function leaves the calling thread's current CUDA device as it was.
+ * A context that is not given a stream makes a non-blocking one: it does not synchronise with any
+ * other stream, not even with the default stream. Let the work that fills the inputs finish before
+ * a call, and call atn_synchronise before you read its results; or give the context your stream.
+ * Every function leaves the calling thread's current CUDA device as it was.
  *
- * Results are the same bits from run to run. Where products are cuBLAS's (iterative inverses above
- * m = 64, soft's passes as a chain) that holds for one version of cuBLAS on devices of one
+ * Results are the same bits from run to run. Where cuBLAS computes the products (iterative inverses
+ * above m = 64, soft's passes as a chain) that holds for one version of cuBLAS on devices of one
  * architecture and number of multiprocessors; the first plan or atn_inverse that needs it makes a
  * handle for the context, with a workspace of 4 MiB (from compute capability 9.0 on: 32).
  *
  * A failed launch or an error found later poisons the context, as it does CUDA's own: this and all
  * later calls return ATN_ERR_DEVICE, with the first failure as the detail. */
 
-/* How many devices of a kind there are: 1 CPU; no CUDA device where the build has no CUDA or the
- * machine no driver. reason, if not null, is set to why there are none, or "". */
+/* How many devices of a kind there are: 1 CPU; no CUDA device if the build has no CUDA or the
+ * machine no driver. If reason is not null, *reason says why there are none, or is "". */
 int atn_device_count(atn_device device, const char **reason);
 
 /* "cpu", "cuda"; null if out of range */
 const char *atn_device_name(atn_device device);
 
-/* What a device is, as it says itself. */
+/* What a device reports about itself. */
 typedef struct {
     char name[128]; /* "NVIDIA H100 ..."; "cpu" */
     int capability; /* 10 major + minor; 0 for the CPU, as are all below */

@@ -20,12 +20,13 @@
  *   chebyshev-p     T_p(e / d) / T_p(1 / d), p = 2, 3, 9                   2, 3, 5
  *
  * For chebyshev-p the spectrum of B X lies in [1 - d, 1 + d]; then |e| <= 1 / T_p(1 / d), the next
- * d, and since T_p o T_q = T_pq k steps are the minimax residual of degree p^k on the interval
- * (Pan and Schreiber 1991 for p = 2); d = 0 is the hyperpower. From alpha I the first step needs 2
- * products less: A X_0 = alpha A, and X_1 = alpha Q.
+ * d, and since T_p o T_q = T_pq k steps are the minimax residual of degree p^k on the interval (Pan
+ * and Schreiber 1991 for p = 2); d = 0 is the hyperpower. From alpha I the first step needs 2
+ * products fewer: A X_0 = alpha A, and X_1 = alpha Q.
  *
  * alpha I halves the exponents of the condition number, but only for positive definite B: an
- * eigenvalue -eta, also one of rounding, has e = 1 + alpha eta, and e^(p^k) is without bound. */
+ * eigenvalue -eta, even one that rounding has caused, has e = 1 + alpha eta, and e^(p^k) grows
+ * without bound. */
 #ifndef ATTNUM_INVERSE_H
 #define ATTNUM_INVERSE_H
 
@@ -78,28 +79,29 @@ const char *atn_inverse_description(atn_inverse_method method); /* null if out o
 /* Which matrix the search for n tests: none, |I - alpha A|_1 as printed, |I - alpha A^2|_1. */
 typedef enum { ATN_SEARCH_NONE, ATN_SEARCH_MATRIX, ATN_SEARCH_SQUARE } atn_alpha_search;
 
-/* Whether alpha is each matrix's own, or one for all matrices of a call, from the largest norm. */
+/* Whether each matrix has its own alpha, or all of a call share one, from the largest norm. */
 typedef enum { ATN_SCOPE_MATRIX, ATN_SCOPE_BATCH } atn_alpha_scope;
 
 /* When the Newton-Raphson variants stop, and which X_k they return. Rounding leaves an X_k with a
- * residual of about u |B|_F |X_k|_F, which grows with X_k while the method's own shrinks: where B
- * is ill-conditioned the residual has a minimum at some k, and grows after it until overflow. The
- * updates X_{k+1} - X_k do not show it: they are about X_{k+1} / 2 as long as small eigenvalues are
- * still to be inverted, and before that they may be tiny, where B has small eigenvalues only beyond
- * a gap. `best` therefore measures r_k = |B X_k B - B|_F / |B|_F at every step, for one more
- * product (rounded to the dtype, not to the storage), and stops at the first k with
+ * residual of about u |B|_F |X_k|_F, which grows with X_k while the error of the method shrinks:
+ * where B is ill-conditioned the residual has a minimum at some k, and grows after it until
+ * overflow. The updates X_{k+1} - X_k do not show it: they are about X_{k+1} / 2 as long as small
+ * eigenvalues are still to be inverted, and before that they may be tiny, where B has small
+ * eigenvalues only beyond a gap. `best` therefore measures r_k = |B X_k B - B|_F / |B|_F at every
+ * step, for one more product (rounded to the dtype, not to the storage), and stops at the first k
+ * with
  *
  *   rounding   r_k <= u |B|_F |X_k|_F, and no r_j below the smallest for 4 steps, or r_k over
  *              10 times the smallest;
  *   diverged   r_k over 10 times the smallest otherwise: alpha was too large.
  *
- * Past rounding r_k wanders, and a later one may be smaller by luck; and r_k, a Frobenius norm, may
- * be smallest elsewhere than the papers' spectral norm. In that norm the X returned has 1.04 times
- * (median) and at most 6.2 times the smallest residual of 36 to 126 steps, over 480 kernel matrices
- * and precisions (attnum run convergence/precision). The rule does not stop while r_k is above what
- * rounding explains, even if it falls no more, as in a gap of the spectrum or where the start
- * annihilates a mode; it may then take all T steps. Give it a T with room, log2(1/u) + 20: it needs
- * 2 log2 of B's condition number in any case.
+ * Once rounding dominates, r_k fluctuates, and a later one may be smaller by chance; and r_k, a
+ * Frobenius norm, may have its minimum at another k than the papers' spectral norm. In that norm
+ * the X returned has 1.04 times (median) and at most 6.2 times the smallest residual of 36 to 126
+ * steps, over 480 kernel matrices and precisions (attnum run convergence/precision). The rule does
+ * not stop while r_k is above what rounding explains, even if it no longer falls, as in a gap of
+ * the spectrum or where the start annihilates a mode; it may then take all T steps. Choose T
+ * generously, log2(1/u) + 20: about 2 log2 of B's condition number are needed in any case.
  *
  * X(code, name, description) */
 #define ATN_STOPPING_LIST(X)                                                                       \
@@ -130,8 +132,8 @@ typedef struct {
     int search_cap;           /* the most halvings: 10 */
     bool search_accepts_last; /* at the cap: continue with the last alpha (code), or fail (paper) */
     atn_alpha_scope scope;
-    atn_stopping stopping; /* with best, iterations is the most there may be; the polynomial
-                              iterations have their guard instead and take none */
+    atn_stopping stopping; /* with best, iterations is the maximum; the polynomial iterations allow
+                              only none, and have the guard below instead */
     /* Polynomial iterations. T: the fewest with order^T >= 2^20, the degree of 20 Newton-Raphson
      * steps; nystromformer: 6, as published. alpha: numerator / |B|_1 from alpha I, numerator /
      * |B|_1^2 from alpha B; 1.8 keeps |e| < 1 where all row sums are equal, nystromformer has 1. */
@@ -144,17 +146,18 @@ typedef struct {
     /* all methods: ATN_OK needs |B X B - B|_F <= tolerance |B|_F; < 0: sqrt(u), because the best
      * explicit inverse of an ill-conditioned B has about that residual; u the storage's */
     double tolerance;
-    /* all methods, f32 only: B, every X_k and every product's output, and what exact methods
-     * return, are rounded to this type; A must hold such numbers already (atn_storage_round).
-     * Overflow of the type is overflow. Forward only. */
+    /* all methods, f32 only: B, every X_k, the output of every product and the results of exact
+     * methods are rounded to this type; A must already hold such numbers (atn_storage_round). What
+     * exceeds the type's range becomes infinite. Forward only. */
     atn_storage storage;
     /* exact methods */
     double rcond;  /* eig, pivoted-cholesky: relative cut; < 0: m u */
-    double jitter; /* cholesky: jitter / |A|_1, and A + jitter I is what is inverted and judged;
-                      < 0: u sqrt(m), tenfold while it fails, and A itself is what X is judged by */
+    double jitter; /* cholesky: jitter / |A|_1, and X is judged as the inverse of A + jitter I; < 0:
+                      u sqrt(m), times 10 until the factorisation succeeds, and X is judged as the
+                      inverse of A */
 } atn_inverse_desc;
 
-enum { ATN_INTERVAL_STEPS = 16 }; /* less for smaller m; 16 / m of a product */
+enum { ATN_INTERVAL_STEPS = 16 }; /* fewer for smaller m; they cost 16 / m of a product */
 
 /* The published constants of a method. For ATN_INVERSE_NR set alpha yourself. */
 atn_inverse_desc atn_inverse_defaults(atn_inverse_method method);
@@ -180,18 +183,18 @@ const char *atn_stop_name(atn_stop stop); /* null if out of range */
  * exceeds both 1 and that bound by 1 %, far above its rounding, an eigenvalue at or below 0,
  * rounding noise of that size, or an alpha or interval that does not fit is taking over. The
  * iteration then ends with ATN_STOP_DIVERGED and returns, of the iterates before, the X_k whose
- * |E_k B v|_2, v a fixed vector, is smallest; last_update and the trace go on to the last of them.
- */
+ * |E_k B v|_2, v a fixed vector, is smallest; last_update and the trace still include the later
+ * iterates. */
 
 /* What happened to one matrix. Fields that do not apply are 0. */
 typedef struct {
     atn_status status; /* ATN_OK, ATN_NOT_CONVERGED, ATN_STAGNATED, ATN_SINGULAR, ATN_NONFINITE */
     atn_stop stop;
     int iterations;   /* steps taken */
-    int returned;     /* the k of the X_k that is X: all steps, or fewer where they were too many */
-    int64_t products; /* products of m x m matrices that the iteration took, also those of steps
-                         that were discarded; with stopping best also those of r_k, of which the
-                         residual is one; otherwise not those of the residual */
+    int returned;     /* the k of the X_k that is X: the last, or an earlier one that was better */
+    int64_t products; /* products of m x m matrices that the iteration took, including discarded
+                         steps; with stopping best including those for r_k, of which the residual is
+                         one; otherwise without those for the residual */
     double alpha;     /* start used, as rounded to the dtype */
     double interval_low, interval_high; /* chebyshev: as used */
     int halvings;                       /* n: halvings of alpha */
@@ -199,8 +202,8 @@ typedef struct {
                            storage; NaN where A is not finite and in a plan that keeps a factor */
     double last_update; /* |X_k - X_{k-1}|_F / |X_k|_F of the last step */
     double best_update; /* the smallest of those */
-    int best_iteration; /* the best k: of the smallest residual where stopping is best and measures
-                           it, else the one that the smallest update led to */
+    int best_iteration; /* the best k: that of the smallest residual where stopping best measures
+                           it, else that of the smallest update */
     int64_t rank;       /* eig, pivoted-cholesky: modes or pivots kept */
     double jitter;      /* cholesky: the number added to the diagonal */
 } atn_inverse_info;
@@ -243,28 +246,27 @@ typedef struct {
  *
  * For pivoted-cholesky X is the inverse of the pivot block, zero elsewhere: a reflexive generalised
  * inverse, formed here for inspection. P^T X P is the same as with A+ where P's columns lie in A's
- * range, as they do for SOFT in exact arithmetic; SOFT++ scales P by D^-1/2 and differs from A+ by
- * what the cut leaves out.
+ * range, as they do for SOFT in exact arithmetic; SOFT++ scales P by D^-1/2, and there the result
+ * differs from that with A+ by the contribution of the discarded pivots.
  *
  * Returns the worst of the matrices' statuses: ATN_OK (the residual is within desc->tolerance);
  * ATN_NOT_CONVERGED (the iterations; X is the last finite iterate, with stopping best the one of
  * smallest residual, for ATN_STOP_DIVERGED the best, 0 if there is none); ATN_STAGNATED (likewise,
- * stopped by rounding);
- * ATN_SINGULAR (exact methods: the residual is above the tolerance, with the X that has it; or no
- * factor exists or X leaves the range of the type, and X = 0); ATN_NONFINITE (A holds NaN or
- * infinity; X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
- * ATN_ERR_DTYPE, ATN_ERR_ALIAS, ATN_ERR_VALUE (a constant out of range, A not symmetric or not
- * of the storage's numbers), ATN_ERR_MEMORY; but ATN_ERR_LIBRARY, LAPACK's failure on one matrix,
- * and ATN_ERR_MEMORY for the second mark of atn_timer_inverses may leave any X.
+ * stopped by rounding); ATN_SINGULAR (exact methods: the residual is above the tolerance, with the
+ * X that has it; or no factor exists or X leaves the range of the type, and X = 0); ATN_NONFINITE
+ * (A holds NaN or infinity; X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE,
+ * ATN_ERR_STRIDE, ATN_ERR_DTYPE, ATN_ERR_ALIAS, ATN_ERR_VALUE (a constant out of range, A not
+ * symmetric or not of the storage's numbers), ATN_ERR_MEMORY; but ATN_ERR_LIBRARY, LAPACK's failure
+ * on one matrix, and ATN_ERR_MEMORY for the second event of atn_timer_inverses leave X undefined.
  *
- * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
- * A^2; 3 per step taken and 2 with stopping best), the products above + 2 (polynomial; 1 more after
+ * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on A^2;
+ * 3 per step taken and 2 with stopping best), the products above + 2 (polynomial; 1 more after
  * ATN_STOP_DIVERGED, 1 more in a narrow storage), one symmetric eigendecomposition (eig), about m^3
  * flops (cholesky), r^2 m (pivoted, rank r), and 2 products for the residual. A trace adds an f64
  * eigenvalue problem and products per metric and step. Allocates 3 (eig, stopping best: 4,
  * polynomial: 7; cholesky with rows up to an odd multiple of 16) times m^2 elements per thread, and
  * 5 m^2 doubles per thread with a trace. On CUDA all matrices of more than 64 rows take their steps
- * together, at the cost of T steps for each whenever it stops. */
+ * together, so each costs T steps even if it stops earlier. */
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 
@@ -277,10 +279,11 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
  *   infos   b * h of them about X, or null
  *
  * Returns as atn_inverse (where X = 0, Y = 0 if W is finite; a factor has no residual to be judged
- * by, and is ATN_SINGULAR only if there is none), and ATN_ERR_UNSUPPORTED on CUDA. Cost: X as
- * atn_inverse, less what inverts the factor and its residual, and 2 m^2 k flops. Allocates m^2
- * elements per thread more than atn_inverse, for pivoted-cholesky also m times k up to a multiple
- * of 16, and X of all matrices for a search on A^2. What may leave any X there may leave any Y. */
+ * by, and is ATN_SINGULAR only if there is none), and ATN_ERR_UNSUPPORTED on CUDA. Cost: that of
+ * atn_inverse, without inverting the factor and without its residual, plus 2 m^2 k flops. Allocates
+ * m^2 elements per thread more than atn_inverse, for pivoted-cholesky also m times k up to a
+ * multiple of 16, and X of all matrices for a search on A^2. The errors that leave X undefined
+ * there leave Y undefined. */
 atn_status atn_inverse_apply(atn_context *context, const atn_inverse_desc *desc,
                              const atn_tensor *a, const atn_tensor *w, atn_tensor *y,
                              atn_inverse_info *infos);
@@ -301,17 +304,17 @@ typedef enum { ATN_GRADIENT_LIST(ATN_NAMED_ENTRY) ATN_GRADIENT_COUNT } atn_gradi
 
 const char *atn_gradient_name(atn_gradient gradient); /* null if out of range */
 
-/* The other way: da from dx, the derivatives of a scalar by A and by X, for changes of A that keep
- * it symmetric.
+/* The derivative of an inverse: da from dx, the derivatives of a scalar by A and by X, for changes
+ * of A that keep it symmetric.
  *
  *   a       as for atn_inverse
  *   dx      b x h x m x m, each matrix dense; its symmetric part is what counts
  *   da      b x h x m x m, out, dense, exactly symmetric; must not overlap a or dx
  *   infos   b * h of them about X, or null
  *
- * Halvings and jitter count as constants; |A|_1 in alpha does not, and under ATN_SCOPE_BATCH what
- * all matrices have from alpha goes to the one with the largest norm (the first of them). X = 0 for
- * want of a start is a constant.
+ * Halvings and jitter count as constants; |A|_1 in alpha does not, and under ATN_SCOPE_BATCH the
+ * derivatives of all matrices by alpha are attributed to the one with the largest norm (the first
+ * of them). X = 0 because no start was found counts as a constant.
  *
  * Returns as atn_inverse; ATN_NONFINITE if da overflows (da is NaN) or dx is not finite;
  * ATN_ERR_UNSUPPORTED if `gradient` does not go with the method. Cost on top of the inverse: 2

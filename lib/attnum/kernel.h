@@ -45,17 +45,16 @@ double atn_kernel_scale(atn_scale scale, double value, int64_t heads, int64_t di
  *   a          b x h x m x m, out
  *   s          > 0, finite
  *
- * Same dtype for both; a must not overlap landmarks. Cost per head: m^2 exp and 3 m^2 d
- * flops (direct). ATN_DISTANCE_EXPANDED keeps what rounding makes of the diagonal; its
- * lower triangle is the one computed, the upper a copy.
- * Accuracy (direct): |A_ij - exact| <=
- * ((d + 4) s |x_i - x_j|^2 + 3) u A_ij, tested element by element. */
+ * Same dtype for both; a must not overlap landmarks. Cost per head: m^2 exp and 3 m^2 d flops
+ * (direct). With ATN_DISTANCE_EXPANDED the diagonal may differ from 1 by rounding; the lower
+ * triangle is computed, the upper one is a copy. Accuracy (direct): |A_ij - exact| <= ((d + 4) s
+ * |x_i - x_j|^2 + 3) u A_ij, tested element by element. */
 atn_status atn_gaussian_self(atn_context *context, atn_distance distance, double s,
                              const atn_tensor *landmarks, atn_tensor *a);
 
-/* The cross kernel K(X, Y): x is b x h x p x d, y is b x h x q x d, out is b x h x p x q.
- * The operators never call this on all tokens; it is here for those who want P itself.
- * Cost per head: p q exp and 3 p q d flops (direct). ATN_DISTANCE_CLAMPED clamps only. */
+/* The cross kernel K(X, Y): x is b x h x p x d, y is b x h x q x d, out is b x h x p x q. The
+ * operators never form K for all tokens; this function is for callers who want P itself. Cost per
+ * head: p q exp and 3 p q d flops (direct). ATN_DISTANCE_CLAMPED only clamps. */
 atn_status atn_gaussian_cross(atn_context *context, atn_distance distance, double s,
                               const atn_tensor *x, const atn_tensor *y, atn_tensor *out);
 

@@ -3,11 +3,11 @@
  * choice on which papers and published code differ.
  *
  * One head has queries q_i (n x d), keys k_j (n_k x d) and values v_j (n_k x d_v); Y is n x d_v.
- * `c` is logit_scale. An average over no keys (n_k = 0, or all of them padded), softmax's or
- * another's, has no weights: it is 0. So are sums over no keys, of which xnorm's norms are then 0/0
- * without an epsilon. A field an operator does not name is ignored. Tensors are not copied, are
- * read at every call, must be dense (rows side by side, heads after one another) and have the
- * plan's dtype; null data has the meaning that is said. */
+ * `c` is logit_scale. An average over no keys (n_k = 0, or all of them padded), by softmax or
+ * otherwise, is 0. So is a sum over no keys, which xnorm without an epsilon divides by its norm,
+ * 0/0. Fields that an operator does not name are ignored. Tensors are not copied but read at every
+ * call; they must be dense (no gaps between rows or heads) and have the plan's dtype. Where null
+ * data is allowed, its meaning is stated. */
 #ifndef ATTNUM_OPERATORS_H
 #define ATTNUM_OPERATORS_H
 
@@ -79,7 +79,7 @@ typedef enum {
 
 /* SOFT, SOFT++: how their two passes over the tokens run on CUDA.
  *
- * fused: tensor cores, 16-byte accesses; a tile of K(Q,L) is formed, multiplied and forgotten on
+ * fused: tensor cores, 16-byte accesses; a tile of K(Q,L) is formed, multiplied and discarded on
  * chip. bf16, f16 and tf32; distance expanded or clamped, not direct; at most 64 landmarks,
  * channels and value channels, rows of multiples of 16 bytes; no residual, no pivoted-cholesky.
  * Landmarks, kernel values and A+ U are rounded to the dtype (landmarks before A is formed); norms,
@@ -112,14 +112,14 @@ typedef enum { ATN_SOFT_PASSES_LIST(ATN_NAMED_ENTRY) ATN_SOFT_PASSES_COUNT } atn
  *
  *   Y_i = sum_j exp(c q_i.k_j) v_j / sum_j exp(c q_i.k_j)                    (causal: j <= i)
  *
- * A query that sees no key has a row of 0 and no gradient. storage: what is rounded is the weights
- * exp(c q_i.k_j - the row's maximum up to that block of keys); their sum is not. */
+ * A query that sees no key has a row of 0 and no gradient. storage: the weights exp(c q_i.k_j - the
+ * row's maximum up to that block of keys) are rounded; their sum is not. */
 
 /* SimA (SimA Eq. 1-2):   q^_ic = q_ic / max(|q_:c|, epsilon), k^ likewise,   Y = q^ (k^^T v).
  * Cross-attention: Q and K are normalised over their own tokens. auto takes the order with fewer
  * flops, which for n = n_k, d = d_v is the published rule: tokens first iff n < d; the shape alone
- * decides, so that a plan has one order whatever its masks leave. A dead channel with epsilon 0 is
- * 0/0: ATN_NONFINITE. Gradient of the l1 norm: |x| has slope 1 at 0. */
+ * decides, so that masks do not change a plan's order. A dead channel with epsilon 0 is 0/0:
+ * ATN_NONFINITE. Gradient of the l1 norm: |x| has slope 1 at 0. */
 typedef struct {
     atn_sima_norm norm;
     atn_order order;
@@ -130,7 +130,7 @@ typedef struct {
  * T^_:c = gamma T_:c / max(|T_:c|, epsilon) (columns) or T^_r: (rows),   Y = q^ T^. */
 typedef struct {
     atn_xnorm_axis axis;
-    double epsilon;   /* 0: none, as published; a zero row or line is then 0/0: ATN_NONFINITE */
+    double epsilon;   /* 0: none, as published; a zero row or column is then 0/0: ATN_NONFINITE */
     atn_tensor gamma; /* 1 x h x 1 x 1; null: 1 */
 } atn_xnorm_options;
 
@@ -164,8 +164,8 @@ typedef struct {
  *
  *   phi(x) = [cos(sqrt(2 s) w_r.x), sin(sqrt(2 s) w_r.x)] / sqrt(M),   Y = phi(Q) phi(K)^T V
  *
- * with E phi(x).phi(y) = exp(-s |x-y|^2) for w_r ~ N(0, I). Not normalised: estimates `gaussian`.
- * s is scale, scale_value. */
+ * with E phi(x).phi(y) = exp(-s |x-y|^2) for w_r ~ N(0, I). Not normalised: an estimate of
+ * `gaussian`. s is scale, scale_value. */
 typedef struct {
     atn_tensor projection; /* w: 1 x h' x M x d, h' = 1 or h; not differentiated */
 } atn_rff_options;
@@ -182,9 +182,10 @@ typedef struct {
  * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
  * keys must then be the same number.
  *
- * The gradient goes through all of it: the steps, |A|_1 (original: to the one matrix that has the
- * maximum), and for pinv the inverse without the values dropped; where those are 0, that is the
- * pseudo-inverse's at constant rank (Golub and Pereyra 1973, Eq. 4.12). */
+ * The gradient is that of the whole formula: of the steps, of |A|_1 (original: attributed to the
+ * one matrix that has the maximum), and for pinv of the inverse without the dropped singular
+ * values; where those are 0, it is the pseudo-inverse's at constant rank (Golub and Pereyra 1973,
+ * Eq. 4.12). */
 typedef struct {
     int64_t landmarks; /* m */
     atn_nystrom inverse;
@@ -192,11 +193,11 @@ typedef struct {
     double rcond;   /* pinv: singular values <= rcond s_1 are dropped; < 0: m u */
 } atn_nystromformer_options;
 
-/* Cross-covariance attention (XCiT, El-Nouby et al. 2021):   Y_ia = sum_b A_ab v_ib,   A =
+/* Cross-covariance attention (XCiT, El-Nouby et al. 2021):   Y_ia = sum_b A_ab v_ib, A =
  * softmax_b(tau q^_:a . k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|,
  * epsilon). n_k = n and d_v = d. The code multiplies by tau, the paper divides. Masks: token i
- * counts, in norms and sums, only if both its query and its key are there; otherwise its row of Y
- * is 0. */
+ * enters norms and sums only if neither its query nor its key is padded; otherwise its row of Y is
+ * 0. */
 typedef struct {
     atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
     double epsilon;         /* 1e-12 */
@@ -205,7 +206,7 @@ typedef struct {
 /* Efficient attention (Shen et al. 2021, softmax normalisation) has no parameters:
  *
  *   Y = rho_q (rho_k^T V),   rho_q,ic = exp(q_ic) / sum_a exp(q_ia) over channels,
- *   rho_k,jc = exp(k_jc) / sum_l exp(k_lc) over the tokens that are there; none: Y = 0. */
+ *   rho_k,jc = exp(k_jc) / sum_l exp(k_lc) over unpadded tokens (if there are none, Y = 0). */
 
 /* Linear attention (Katharopoulos et al. 2020):   phi(x) = 1 + elu(x) = x + 1 for x >= 0, exp(x)
  * otherwise;   Y_i = phi(q_i)^T S / (phi(q_i).z + epsilon), S and z as for performer. */
@@ -214,10 +215,10 @@ typedef struct {
     double epsilon; /* 1e-6 */
 } atn_elu_options;
 
-/* cosFormer (Qin et al. 2022):   w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same,
- * the sum clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid
- * (2-D; i = y W + x, counted from 0); padding moves no token. Zero rows give 0, without epsilon
- * 0/0. */
+/* cosFormer (Qin et al. 2022): w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same, the sum
+ * clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid (2-D; i =
+ * y W + x, counted from 0); padding does not change the positions of other tokens. Zero rows give
+ * 0, or 0/0 without epsilon. */
 typedef struct {
     atn_cosine weighting;
     int64_t length;        /* M >= n, n_k; 0: max(n, n_k) (1-D) */
@@ -227,17 +228,17 @@ typedef struct {
 
 /* Reformer's LSH attention (Kitaev et al. 2020), K = Q, as in the widest-used code.
  *
- * Round r: bucket of q_j = argmax of [q_j R_r, -q_j R_r] (first maximum). All rounds' tokens stand
- * in one sequence, ordered by (round, bucket, token), cut into chunks; a chunk's queries attend to
- * the keys of it and of the chunk before it (the first chunk to the last of all), keys
- * q_j / max(|q_j|, 1e-12), logits c q.k, a token's logit to itself is self_logit. A token that is
- * in both chunks (of two rounds, or where there is one chunk in all) counts twice. Y_i = sum_r w_r
- * Y_i^r with w_r the rounds' softmax weights exp(lse_r - logsumexp lse). The buckets carry no
- * gradient. */
+ * Round r: bucket of q_j = argmax of [q_j R_r, -q_j R_r] (first maximum). The tokens of all rounds
+ * form one sequence, ordered by (round, bucket, token), which is cut into chunks. The queries of a
+ * chunk attend to its own keys and to those of the chunk before it (the first chunk: to those of
+ * the last one); keys are q_j / max(|q_j|, 1e-12), logits c q.k, a token's logit to itself is
+ * self_logit. A token that is in both chunks (of two rounds, or where there is one chunk in all)
+ * counts twice. Y_i = sum_r w_r Y_i^r with w_r the rounds' softmax weights exp(lse_r - logsumexp
+ * lse). The buckets carry no gradient. */
 typedef struct {
     atn_tensor rotations;   /* 1 x rounds x d x (buckets / 2) */
     const int64_t *buckets; /* b x h x rounds x n given buckets, instead of rotations; or null */
-    int64_t rounds;         /* with given buckets; else that of rotations */
+    int64_t rounds;         /* only with given buckets; otherwise that of rotations */
     int64_t chunk;          /* tokens per chunk, divides n; 64 in the published code */
     double self_logit;      /* -5e4 */
 } atn_lsh_options;
@@ -262,11 +263,12 @@ typedef struct {
     /* soft, softpp */
     atn_sampling sampling;
     atn_inverse_desc inverse;
-    atn_gradient gradient;  /* of the inverse (inverse.h); only backward minds if it cannot be */
+    atn_gradient gradient;  /* of the inverse (inverse.h); a choice that the method does not have
+                               fails in backward only */
     atn_soft_passes passes; /* CUDA; the CPU has tiles only */
     /* soft, softpp: the published code's residual on V: a depthwise convolution on the grid, zero
      * padding of floor(k/2), one k x k filter per head, shared by its channels, added to the
-     * output. 1 x heads x k x k, k odd; null data: none. nystromformer: see there. */
+     * output. 1 x heads x k x k, k odd; null data: none. nystromformer: see above. */
     atn_tensor residual;
     int64_t residual_height, residual_width; /* the grid V is laid out on */
     /* the operators' own */

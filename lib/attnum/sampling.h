@@ -43,8 +43,8 @@ typedef enum { ATN_SAMPLING_LIST(ATN_NAMED_ENTRY) ATN_SAMPLING_COUNT } atn_sampl
 
 const char *atn_sampling_name(atn_sampling_kind kind); /* null if out of range */
 
-/* The last four look at the tokens, so that every head has landmarks of its own. All of them take m
- * different tokens (kmeans: as seeds) one after the other, in f64 whatever the dtype:
+/* The last four depend on the tokens, so that every head has its own landmarks. Each of them
+ * chooses m different tokens (kmeans: as seeds) one after the other, in f64 whatever the dtype:
  *
  *   kmeans      the first uniformly, then with probability proportional to the squared distance to
  *               the nearest seed. A Lloyd step gives every token to the nearest centroid (of equals
@@ -60,11 +60,11 @@ const char *atn_sampling_name(atn_sampling_kind kind); /* null if out of range *
  *               the landmarks L before. r_i <= m 2^-50 is taken for 0: it is rounding.
  *   greedy      the largest residual, of equals the first.
  *
- * What has probability p in the order of the tokens is drawn by a number u in [0, 1): the first i
- * with p_1 + ... + p_i > u. A token equal to a landmark is not drawn before all others. Where no
- * token has a positive weight (or a sum overflows) u is not used: of the tokens that equal no
- * landmark the one with the largest weight is taken, the first of equals; where there are none, of
- * the others. */
+ * A draw takes a number u in [0, 1) and gives the first token i with p_1 + ... + p_i > u, p_i the
+ * probabilities of the tokens. A token equal to a landmark is drawn only when no others are left.
+ * Where no token has a positive weight (or a sum overflows) u is not used: the token with the
+ * largest weight is taken, the first of equals, among those that equal no landmark or, if there are
+ * none, among the others. */
 
 /* Fields a kind does not name are ignored. Weights have the dtype of the tokens. */
 typedef struct {
@@ -78,7 +78,8 @@ typedef struct {
     atn_tensor norm_weight; /* conv-code: 1 x 1 x 1 x d; null data: ones */
     atn_tensor norm_bias;   /* conv-code: 1 x 1 x 1 x d; null data: zeros */
     const double *uniforms; /* random numbers in [0, 1), the same for every head; kmeans,
-                               rpcholesky: m, one per landmark; leverage: 2 m, for B first */
+                               rpcholesky: m, one per landmark; leverage: 2 m, of which B takes the
+                               first m */
     int64_t uniform_count;  /* how many there are */
     int64_t steps;          /* kmeans: Lloyd's steps, >= 0 */
     double scale;           /* leverage, rpcholesky, greedy: s of the kernel, which may be another
@@ -98,14 +99,14 @@ atn_status atn_sampling_count(atn_context *context, const atn_sampling *sampling
  *   tokens     b x h x n x d
  *   landmarks  b x h x m x d, out; must not overlap tokens or an array that the sampling reads
  *
- * Cost per head: n d additions (pool, window), 2 m k^2 d^2 flops (conv), a copy (indices, first),
- * 3 n m d flops a step and once for the seeds (kmeans), 3 n m d + n m^2 (rpcholesky, greedy), two
- * to four times that (leverage). Memory per thread besides: 2 n + m d doubles (kmeans), 2 n + m^2
- * (leverage), n (m + 2) (rpcholesky, greedy). Sums run in the dtype, those of the four that look at
- * the tokens in f64, in a fixed order.
+ * Cost per head: n d additions (pool, window), 2 m k^2 d^2 flops (conv), a copy (indices, first), 3
+ * n m d flops a step and once for the seeds (kmeans), 3 n m d + n m^2 (rpcholesky, greedy), two to
+ * four times that (leverage). Additional memory per thread: 2 n + m d doubles (kmeans), 2 n + m^2
+ * (leverage), n (m + 2) (rpcholesky, greedy). Sums are in the dtype, those of the four that depend
+ * on the tokens in f64, in a fixed order.
  *
- * Returns ATN_OK; ATN_NONFINITE: a head's tokens hold NaN or infinity, and one of those four has
- * nothing to go by: the landmarks of such a head are NaN; negative: landmarks untouched. */
+ * Returns ATN_OK; ATN_NONFINITE: a head's tokens hold NaN or infinity, and the sampling is one of
+ * those four: the landmarks of such a head are NaN; negative: landmarks untouched. */
 atn_status atn_sample(atn_context *context, const atn_sampling *sampling, const atn_tensor *tokens,
                       atn_tensor *landmarks);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Narrow types, emulated: numbers are kept in f32, and whatever arithmetic in the narrow type would
- * store is rounded to it; sums are in f32. */
+/* Narrow types, emulated: numbers are kept in f32, and every result that an implementation in the
+ * narrow type would store is rounded to it; sums are in f32. */
 #ifndef ATTNUM_STORAGE_H
 #define ATTNUM_STORAGE_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What arithmetic in a narrow type would store. X(code, name, description) */
+/* The emulated types. X(code, name, description) */
 #define ATN_STORAGE_LIST(X)                                                                        \
     X(ATN_STORAGE_NATIVE, "native", "the tensors' dtype: nothing is rounded further")              \
     X(ATN_STORAGE_BF16, "bf16", "bfloat16: 8 bits of precision, f32's range; u = 2^-8")            \

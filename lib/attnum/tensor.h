@@ -18,8 +18,8 @@ extern "C" {
 #endif
 
 /* Element types. The CPU computes in the first ATN_CPU_DTYPE_COUNT of them; CUDA in all: tf32 is
- * f32 in memory, but products of matrices round their factors to 11 bits (never otherwise); bf16
- * and f16 are types of memory, every sum is kept in f32. */
+ * f32 in memory, but matrix products, and nothing else, round their factors to 11 bits; bf16 and
+ * f16 are types of memory only, every sum is in f32. */
 typedef enum {
     ATN_F32,
     ATN_F64,

@@ -15,31 +15,31 @@
 extern "C" {
 #endif
 
-/* A pair of marks in the order of a context's work. CUDA: events on its stream, so that the time
- * between them is the device's and holds neither the host's nor that of work before the first. CPU:
- * readings of a clock that only goes forward. Must be freed before the context. */
+/* A pair of timing events in the order of a context's work. CUDA: events on its stream, so that the
+ * time between them is that of the device, without the host's and without that of earlier work.
+ * CPU: readings of a monotonic clock. Must be freed before the context. */
 typedef struct atn_timer atn_timer;
 
-/* ATN_ERR_NULL, ATN_ERR_MEMORY, ATN_ERR_DEVICE, and of all below. */
+/* This and the functions below return ATN_ERR_NULL, ATN_ERR_MEMORY or ATN_ERR_DEVICE. */
 atn_status atn_timer_create(atn_context *context, atn_timer **timer);
 void atn_timer_free(atn_timer *timer); /* null is allowed */
 
-/* Set the marks, after all work so far; nothing is waited for. */
+/* Set the two events, after all work so far, without waiting. */
 atn_status atn_timer_start(atn_timer *timer);
 atn_status atn_timer_stop(atn_timer *timer);
 
-/* Waits until the second mark is reached; seconds between the two. ATN_ERR_VALUE: one is not set.
- */
+/* Waits until the second event is reached; gives the seconds between the two. ATN_ERR_VALUE: one of
+ * them is not set. */
 atn_status atn_timer_elapsed(atn_timer *timer, double *seconds);
 
-/* From now on atn_inverse, atn_inverse_apply and atn_inverse_backward set the timer's marks
- * themselves, around their arithmetic alone: allocation, the checks of A and the copies of
- * infos are not timed. timer null: no longer. The timer must be of this context and be freed after
- * that. */
+/* From now on atn_inverse, atn_inverse_apply and atn_inverse_backward set the timer's events
+ * themselves, around their arithmetic alone: allocation, the checks of A and the copies of infos
+ * are not timed. timer null ends this. The timer must belong to this context, and must not be freed
+ * before this has ended. */
 atn_status atn_timer_inverses(atn_context *context, atn_timer *timer);
 
-/* Copies `bytes` of the context's device's memory to other such memory, not overlapping. Enqueued,
- * not waited for. */
+/* Copies `bytes` within the memory of the context's device; the two ranges must not overlap. The
+ * copy is enqueued, not waited for. */
 atn_status atn_copy(atn_context *context, void *to, const void *from, size_t bytes);
 
 /* Enqueues independent multiply-adds in registers, 16 `steps` in each of many chains, so many that
@@ -50,10 +50,10 @@ atn_status atn_copy(atn_context *context, void *to, const void *from, size_t byt
 atn_status atn_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
                             double *flops);
 
-/* x_i <- exp(-x_i) by the operators' exponential, `rounds` times over, in each of the context's
- * threads for `count` numbers of its own: x holds threads * count, which may stay in a cache. *exps
- * is how many that were. f32 and f64, on the CPU; otherwise ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE:
- * rounds or count < 0. */
+/* x_i <- exp(-x_i) by the operators' exponential, `rounds` times over, where each of the context's
+ * threads has `count` numbers of its own: x holds threads * count, which may stay in a cache. *exps
+ * is the number of exponentials. f32 and f64, on the CPU; otherwise ATN_ERR_UNSUPPORTED.
+ * ATN_ERR_VALUE: rounds or count < 0. */
 atn_status atn_exponentials(atn_context *context, atn_dtype dtype, int64_t rounds, int64_t count,
                             void *x, double *exps);
 

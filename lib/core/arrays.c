@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arrays of a description: where they are, who reads them, whether a device can, and copies
- * of them on a device. */
+/* The arrays of a description: where they are, which operators read them, whether a device can, and
+ * copies of them on a device. */
 #include <stddef.h>
 
 #include "core/arrays.h"
@@ -37,7 +37,8 @@ static const entry tensors[] = {
 
 enum { TENSORS = sizeof tensors / sizeof *tensors, ARRAYS = TENSORS + 3 };
 
-/* An array of a description: its pointer there, its bytes, how much of it the operator reads. */
+/* An array of a description: the field that points to it, its elements and their size, and how many
+ * of them the operator reads. */
 typedef struct {
     const char *name;
     void **pointer;
@@ -85,8 +86,8 @@ static int64_t bucket_count(const atn_lsh_options *l, const atn_attention_shape 
     return count;
 }
 
-/* Of operator desc->op or not: what is not null is given. `read` is right only for a description
- * that has been checked. */
+/* Lists all arrays, also those that desc->op does not read; one is given if its pointer is not
+ * null. `read` is correct only for a description that has been checked. */
 static void list_arrays(atn_attention_desc *desc, const atn_attention_shape *shape,
                         array all[ARRAYS])
 {
@@ -121,9 +122,9 @@ atn_status core_check_arrays(atn_context *context, const atn_attention_desc *des
     return ATN_OK;
 }
 
-atn_status core_check_arrays_apart(atn_context *context, const char *out_name,
-                                   const atn_tensor *out, const atn_attention_desc *desc,
-                                   const atn_attention_shape *shape)
+atn_status core_check_arrays_overlap(atn_context *context, const char *out_name,
+                                     const atn_tensor *out, const atn_attention_desc *desc,
+                                     const atn_attention_shape *shape)
 {
     atn_attention_desc copy = *desc;
     array all[ARRAYS];
@@ -131,12 +132,12 @@ atn_status core_check_arrays_apart(atn_context *context, const char *out_name,
     list_arrays(&copy, shape, all);
     for (int i = 0; status == ATN_OK && i < ARRAYS; i++)
         if (*all[i].pointer)
-            status = core_check_apart(context, out_name, out, all[i].name, *all[i].pointer,
-                                      all[i].read * (int64_t)all[i].size);
+            status = core_check_overlap(context, out_name, out, all[i].name, *all[i].pointer,
+                                        all[i].read * (int64_t)all[i].size);
     return status;
 }
 
-/* Hands out the arrays' places in base; null: only adds up. */
+/* Assigns each array its place in the arena's memory, or only adds up sizes (core_arena). */
 static void lay_out(core_arena *arena, const array all[ARRAYS], void *places[ARRAYS])
 {
     for (int i = 0; i < ARRAYS; i++)
@@ -159,7 +160,7 @@ atn_status atn_attention_upload(atn_context *context, const atn_attention_desc *
     if (arena.overflow)
         return core_fail(context, ATN_ERR_SHAPE, "the description's arrays do not fit into memory");
     for (int i = TENSORS; i < ARRAYS; i++)
-        if (all[i].count == 0) /* a pointer to nothing must not stay one to the host's memory */
+        if (all[i].count == 0) /* an empty array must not keep its pointer to host memory */
             *all[i].pointer = NULL;
     atn_status status = atn_allocate(context, arena.used, memory);
     if (status != ATN_OK)

@@ -9,10 +9,10 @@
 atn_status core_check_arrays(atn_context *context, const atn_attention_desc *desc,
                              const atn_attention_shape *shape);
 
-/* ATN_ERR_ALIAS if an output overlaps one that the description's operator reads. The description
- * has been checked. */
-atn_status core_check_arrays_apart(atn_context *context, const char *out_name,
-                                   const atn_tensor *out, const atn_attention_desc *desc,
-                                   const atn_attention_shape *shape);
+/* ATN_ERR_ALIAS if an output overlaps an array that the description's operator reads. The
+ * description has been checked. */
+atn_status core_check_arrays_overlap(atn_context *context, const char *out_name,
+                                     const atn_tensor *out, const atn_attention_desc *desc,
+                                     const atn_attention_shape *shape);
 
 #endif

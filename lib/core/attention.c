@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans: the same for every operator; what differs is in the registry's row. */
+/* Plans, alike for every operator: what differs is in its row of the registry. */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -14,7 +14,7 @@ struct atn_plan {
     atn_attention_shape shape; /* key_tokens filled in */
     bool empty;                /* no elements: nothing to do */
     bool called;
-    bool forwarded; /* by the last call */
+    bool forwarded; /* the last call was forward */
     void *state, *memory;
 };
 
@@ -110,7 +110,7 @@ static bool is_empty(const atn_attention_shape *shape)
     return shape->batch == 0 || shape->heads == 0 || shape->tokens == 0 || shape->value_dim == 0;
 }
 
-/* Everything that can be said without memory: *full is the shape with key_tokens filled in. */
+/* All checks that need no memory; *full is the shape with key_tokens filled in. */
 static atn_status check_plan(atn_context *context, const atn_attention_desc *desc,
                              const atn_attention_shape *shape, atn_attention_shape *full)
 {
@@ -135,7 +135,7 @@ static atn_status measure_memory(atn_context *context, const operator_family *fa
     return ATN_OK;
 }
 
-/* Runs the operator's layout twice: to add up, then over memory. */
+/* Runs the operator's layout twice: first to add up the sizes, then over the memory. */
 static atn_status take_memory(atn_context *context, atn_plan *plan)
 {
     core_arena arena;
@@ -235,7 +235,7 @@ atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *de
 
 /* ---- Calls ---- */
 
-/* An argument of a call, the view BLAS can take of it, and the shape it should have. */
+/* An argument of a call, a view of it whose strides BLAS accepts, and the shape it should have. */
 typedef struct {
     const char *name;
     const atn_tensor *tensor;
@@ -243,7 +243,7 @@ typedef struct {
     atn_tensor view;
 } argument;
 
-/* BLAS counts strides in 32 bits and looks at them even where there is but one row. */
+/* BLAS has strides of 32 bits, and checks them even where there is only one row. */
 static atn_status check_argument(const atn_plan *plan, argument *a)
 {
     const atn_attention_shape *s = &plan->shape;
@@ -299,8 +299,8 @@ static atn_status check_inputs(const atn_plan *plan, const atn_attention_inputs 
 }
 
 /* What a call reads besides its tensors: masks, and the arrays of the description. */
-static atn_status check_apart(const atn_plan *plan, const atn_attention_inputs *inputs,
-                              const char *name, const atn_tensor *out)
+static atn_status check_overlap(const atn_plan *plan, const atn_attention_inputs *inputs,
+                                const char *name, const atn_tensor *out)
 {
     atn_context *c = plan->context;
     const atn_attention_shape *s = &plan->shape;
@@ -308,12 +308,12 @@ static atn_status check_apart(const atn_plan *plan, const atn_attention_inputs *
     if (plan->empty)
         return ATN_OK;
     if (inputs->query_mask)
-        status =
-            core_check_apart(c, name, out, "query_mask", inputs->query_mask, s->batch * s->tokens);
+        status = core_check_overlap(c, name, out, "query_mask", inputs->query_mask,
+                                    s->batch * s->tokens);
     if (status == ATN_OK && inputs->key_mask)
-        status =
-            core_check_apart(c, name, out, "key_mask", inputs->key_mask, s->batch * s->key_tokens);
-    return status == ATN_OK ? core_check_arrays_apart(c, name, out, &plan->desc, s) : status;
+        status = core_check_overlap(c, name, out, "key_mask", inputs->key_mask,
+                                    s->batch * s->key_tokens);
+    return status == ATN_OK ? core_check_arrays_overlap(c, name, out, &plan->desc, s) : status;
 }
 
 /* An output must not overlap anything that is read, nor an earlier output. */
@@ -323,7 +323,7 @@ static atn_status check_output(const atn_plan *plan, argument *out,
 {
     atn_status status = check_argument(plan, out);
     if (status == ATN_OK)
-        status = check_apart(plan, inputs, out->name, &out->view);
+        status = check_overlap(plan, inputs, out->name, &out->view);
     for (int i = 0; status == ATN_OK && i < IN_COUNT; i++)
         if (in[i].view.data)
             status =
@@ -346,8 +346,8 @@ static atn_attention_inputs views_of(const atn_attention_inputs *inputs, argumen
     };
 }
 
-/* The values of the description's arrays may have changed since the plan was made. Those of a
- * device cannot be looked at without waiting for it. */
+/* The values of the description's arrays may have changed since the plan was made. Those in a
+ * device's memory cannot be read without waiting for it. */
 static atn_status check_values(const atn_plan *plan)
 {
     if (plan->empty || plan->context->kind != ATN_CPU || !plan->row->check_values)
@@ -424,10 +424,10 @@ static atn_status check_parameter_gradient(const atn_plan *plan, int p,
         if (earlier[i])
             status = core_check_alias(c, name, gradient, atn_parameter_name((atn_parameter)i),
                                       earlier[i]);
-    return status == ATN_OK ? check_apart(plan, inputs, name, gradient) : status;
+    return status == ATN_OK ? check_overlap(plan, inputs, name, gradient) : status;
 }
 
-/* What is asked of a backward call in addition to its tensors; fills in[]. */
+/* Checks a backward call, all but its output tensors; fills in[]. */
 static atn_status check_backward(const atn_plan *plan, const atn_attention_inputs *inputs,
                                  const atn_tensor *dout, const atn_gradients *gradients,
                                  argument in[IN_COUNT])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a kind of device brings: its memory and its arithmetic. One table for the CPU (cpu.c), one
- * for CUDA (cuda/backend.c; no_cuda.c in a build without). */
+/* What a kind of device provides: its memory and its arithmetic. One table for the CPU
+ * (cpu/backend.c), one for CUDA (cuda/backend.c; cuda/absent.c in a build without CUDA). */
 #ifndef CORE_BACKEND_H
 #define CORE_BACKEND_H
 
@@ -10,7 +10,7 @@ typedef struct core_backend {
     /* How many devices, and why there are none. */
     int (*count)(const char **reason);
     atn_status (*describe)(int ordinal, atn_device_info *info);
-    /* Gives a context what it needs of the device, and takes it back. */
+    /* Acquires what a context needs of the device, and releases it. */
     atn_status (*open)(atn_context *context, int ordinal, void *stream);
     void (*close)(atn_context *context);
     /* ATN_OK, or the failure that poisoned the context. */
@@ -27,13 +27,13 @@ typedef struct core_backend {
     /* Sets every element of a view to 0. */
     atn_status (*clear)(atn_context *context, const atn_tensor *tensor);
 
-    /* The first matrix of a that is not symmetric, that holds numbers which are not the storage's
-     * (NaN and infinity are told elsewhere); -1: none. */
+    /* The first matrix of a that is not symmetric or has numbers that the storage type cannot hold
+     * (NaN and infinity are found elsewhere); -1: none. */
     atn_status (*find_asymmetric)(atn_context *context, const atn_tensor *a, int64_t *index);
     atn_status (*find_unstored)(atn_context *context, atn_storage storage, const atn_tensor *a,
                                 int64_t *index);
-    /* atn_inverse and atn_inverse_backward of what has been checked and is not empty; the traces'
-     * lengths are 0. */
+    /* atn_inverse and atn_inverse_backward for arguments that are checked and not empty; the
+     * traces' lengths are 0. */
     atn_status (*inverse)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                           atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
     atn_status (*inverse_backward)(atn_context *context, const atn_inverse_desc *desc,
@@ -49,12 +49,12 @@ typedef struct core_backend {
     /* atn_sample, likewise. */
     atn_status (*sample)(atn_context *context, const atn_sampling *sampling, int64_t m,
                          const atn_tensor *tokens, const atn_tensor *landmarks);
-    /* Time (attnum/timing.h). mark sets *mark after all work so far, made first if it is null;
-     * between waits for the second mark. */
+    /* Timing events (attnum/timing.h). mark creates *mark if it is null and sets it after all work
+     * so far; between waits for the second one. */
     atn_status (*mark)(atn_context *context, void **mark);
     void (*free_mark)(atn_context *context, void *mark);
     atn_status (*between)(atn_context *context, const void *from, const void *to, double *seconds);
-    /* Within the device; enqueued. */
+    /* Copies within the device; enqueued. */
     atn_status (*copy)(atn_context *context, void *to, const void *from, size_t bytes);
     atn_status (*multiply_add)(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
                                double *flops);
@@ -62,7 +62,7 @@ typedef struct core_backend {
     /* The first dtypes it computes in. */
     int dtypes;
     const operator_family *families[OPERATOR_KIND_COUNT];
-    /* Whether a family's backward makes the gradients of q, k and v 0 itself before adding. */
+    /* Whether a family's backward itself sets the gradients of q, k and v to 0 first. */
     bool clears[OPERATOR_KIND_COUNT];
 } core_backend;
 

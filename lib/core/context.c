@@ -155,8 +155,8 @@ static void span(const atn_tensor *t, const char **begin, const char **end)
     *end = *begin + last * (int64_t)atn_dtype_size(t->dtype);
 }
 
-atn_status core_check_apart(atn_context *context, const char *out_name, const atn_tensor *out,
-                            const char *name, const void *memory, int64_t bytes)
+atn_status core_check_overlap(atn_context *context, const char *out_name, const atn_tensor *out,
+                              const char *name, const void *memory, int64_t bytes)
 {
     const char *a, *a_end, *b = memory;
     span(out, &a, &a_end);
@@ -170,7 +170,7 @@ atn_status core_check_alias(atn_context *context, const char *out_name, const at
 {
     const char *begin, *end;
     span(other, &begin, &end);
-    return core_check_apart(context, out_name, out, name, begin, end - begin);
+    return core_check_overlap(context, out_name, out, name, begin, end - begin);
 }
 
 atn_status core_allocate(atn_context *context, size_t bytes, void **memory)

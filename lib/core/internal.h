@@ -3,6 +3,7 @@
 #ifndef CORE_INTERNAL_H
 #define CORE_INTERNAL_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include <attnum/attnum.h>
@@ -11,7 +12,7 @@
 extern "C" {
 #endif
 
-/* What the CPU and kernels both call. */
+/* Functions that both the CPU's code and CUDA kernels call. */
 #ifdef __CUDACC__
 #define CORE_ON_DEVICE __host__ __device__
 #else
@@ -30,7 +31,7 @@ struct atn_context {
                          (core/timing.h) */
 };
 
-/* The position of token i before padding was left out. */
+/* The position that token i had before padding was removed; positions null: i. */
 static inline int64_t core_position(const int64_t *positions, int64_t i)
 {
     return positions ? positions[i] : i;
@@ -42,7 +43,25 @@ static inline double core_max(double a, double b)
     return a > b || a != a ? a : b;
 }
 
-/* Writes the reason into the context (which may be null) and returns status. */
+/* max(norm, epsilon), and NaN for a norm beyond double's range. *varies: 1 if the norm is larger,
+ * else 0. */
+static inline CORE_ON_DEVICE double core_norm_divisor(double norm, double epsilon, double *varies)
+{
+    *varies = !(norm < epsilon);
+    double larger = norm < epsilon ? epsilon : norm;
+    return larger < HUGE_VAL ? larger : (double)NAN;
+}
+
+/* The power of two that brings x to about 1; scaling by it rounds nothing. */
+static inline CORE_ON_DEVICE double core_unit_of(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;
+    return ldexp(1.0, -exponent);
+}
+
+/* Stores the reason in the context (which may be null) and returns status. */
 atn_status core_fail(atn_context *context, atn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -51,13 +70,13 @@ atn_status core_fail(atn_context *context, atn_status status, const char *format
 atn_status core_check_tensor(atn_context *context, const char *name, const atn_tensor *tensor,
                              int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
 
-/* core_check_tensor, plus: matrices lie one after the other without gaps. */
+/* core_check_tensor, and matrices must lie one after the other without gaps. */
 atn_status core_check_dense(atn_context *context, const char *name, const atn_tensor *tensor,
                             int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
 
 /* ATN_ERR_ALIAS if the view's memory overlaps these bytes. */
-atn_status core_check_apart(atn_context *context, const char *out_name, const atn_tensor *out,
-                            const char *name, const void *memory, int64_t bytes);
+atn_status core_check_overlap(atn_context *context, const char *out_name, const atn_tensor *out,
+                              const char *name, const void *memory, int64_t bytes);
 
 /* ATN_ERR_ALIAS if the memory of the two views overlaps. */
 atn_status core_check_alias(atn_context *context, const char *out_name, const atn_tensor *out,
@@ -82,8 +101,8 @@ typedef struct {
 
 void *core_take(core_arena *arena, int64_t count, size_t size);
 
-/* Memory for all that a first layout added up; then *arena is ready for the second. *memory is what
- * to release. */
+/* Allocates what the first run of a layout added up, and prepares *arena for the second run.
+ * Release *memory. */
 atn_status core_arena_allocate(atn_context *context, core_arena *arena, void **memory);
 
 #ifdef __cplusplus

@@ -5,12 +5,12 @@
 
 #include <attnum/attnum.h>
 
-/* What rounding to a type needs to know. Below `normal` its numbers are the multiples of the
- * smallest subnormal, to which adding and taking away `shift`, 1.5 2^23 times that number, rounds;
- * where subnormals are f32's own, the bits dropped are those of normal numbers. */
+/* The constants for rounding to a type. Below `normal` its numbers are the multiples of the
+ * smallest subnormal, to which adding and then subtracting `shift`, 1.5 2^23 times that number,
+ * rounds; a type with f32's exponents drops the same bits of subnormals as of normal numbers. */
 typedef struct {
     double roundoff;
-    uint32_t dropped; /* of f32's bits */
+    uint32_t dropped; /* how many of f32's bits are dropped */
     float normal, shift;
     float limit; /* from here on infinity */
 } storage_format;
@@ -47,7 +47,7 @@ static inline float round_one(const storage_format *f, float x)
         return size >= f->limit ? copysignf(INFINITY, x) : x;
     if (size < f->normal)
         return copysignf((x + f->shift) - f->shift, x);
-    /* The carry may run into the exponent, which is right. */
+    /* The carry may propagate into the exponent, as it should. */
     uint32_t bits = bits_of(x), one = UINT32_C(1) << f->dropped;
     return float_of((bits + one / 2 - 1 + (bits >> f->dropped & 1)) & ~(one - 1));
 }
@@ -69,8 +69,8 @@ static uint16_t half_at(const void *from, int64_t i)
     return half;
 }
 
-/* A number of f16: an exponent of 1 stands for 2^-14, of f32 for 2^-126. Subnormals, whose exponent
- * is 0, are multiples of 2^-24. */
+/* A number of f16: an exponent field of 1 means 2^-14, in f32 2^-126. Subnormals, whose exponent is
+ * 0, are multiples of 2^-24. */
 static float half_value(uint16_t half)
 {
     uint32_t size = half & 0x7fff, sign = (uint32_t)(half & 0x8000) << 16;
@@ -108,7 +108,7 @@ static double read_one(atn_dtype type, const void *from, int64_t i)
     }
 }
 
-/* f64 to f32 such that rounding that once more to fewer bits is like rounding once: to odd. */
+/* Rounds f64 to f32 to odd, so that rounding again to fewer bits is like rounding once. */
 static float to_odd(double x)
 {
     float near = (float)x;
@@ -131,7 +131,7 @@ static void write_one(atn_dtype type, void *to, int64_t i, double x)
         value = round_one(&formats[storages[type]], to_odd(x));
     uint16_t half = type == ATN_F16 ? half_bits(value) : (uint16_t)(bits_of(value) >> 16);
     if (type == ATN_BF16 && isnan(value))
-        half |= 0x40; /* the bits kept must say NaN too */
+        half |= 0x40; /* the bits that are kept must be a NaN, too */
     if (type == ATN_BF16 || type == ATN_F16)
         memcpy((char *)to + 2 * i, &half, sizeof half);
     else

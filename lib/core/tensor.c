@@ -61,7 +61,7 @@ void *atn_tensor_matrix(const atn_tensor *tensor, int64_t batch, int64_t head)
 }
 
 /* One level of the layout: `count` items of `extent` elements, `stride` apart. *extent becomes the
- * elements the whole level spans. False if items overlap or the span overflows. */
+ * number of elements that the whole level spans. False if items overlap or the span overflows. */
 static int span_level(int64_t count, int64_t stride, int64_t *extent)
 {
     if (count <= 1)

@@ -11,7 +11,7 @@ enum { START, STOP, MARKS };
 
 struct atn_timer {
     atn_context *context;
-    void *marks[MARKS]; /* the backend's; null: not set yet */
+    void *marks[MARKS]; /* the backend's events; null: not set yet */
 };
 
 atn_status atn_timer_create(atn_context *context, atn_timer **timer)

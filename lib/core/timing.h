@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The marks that atn_timer_inverses sets. */
+/* The timing events that atn_timer_inverses asks for. */
 #ifndef CORE_TIMING_H
 #define CORE_TIMING_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Sets the marks of atn_timer_inverses, if there are any: before and after the arithmetic. */
+/* Set the timing events of atn_timer_inverses, if any: before and after the arithmetic. */
 atn_status core_inverses_start(atn_context *context);
 atn_status core_inverses_stop(atn_context *context);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The building blocks this folder's files use of one another, for one `real`. */
+/* The building blocks that the CPU's files share, for one `real`. */
 #ifndef CPU_BLOCKS_H
 #define CPU_BLOCKS_H
 
@@ -37,8 +37,9 @@ bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *t
                int64_t *choices, void *work);
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
 
-/* The samplings that look at the tokens: fills choices (core_sampling_choices). The tokens are
- * finite. centroids, kmeans with steps: m x d, in work. work: choose_work doubles. */
+/* The samplings that depend on the tokens: fills choices (core_sampling_choices). The tokens are
+ * finite. Returns the centroids (m x d, in work) for kmeans with steps, otherwise null. work:
+ * choose_work doubles. */
 const double *R(choose)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
                         int64_t stride, int64_t *choices, double *work);
 int64_t R(choose_work)(const atn_sampling *sampling, int64_t n, int64_t d);
@@ -48,15 +49,15 @@ atn_status R(orthogonal_features)(int64_t m, int64_t d, const void *numbers, con
 int64_t R(orthogonal_work)(int64_t d);
 
 /* Backward of sample for one head, landmarks' gradients m x d. grad, of the tokens, is added to.
- * choices are as sample left them: what it chose is held fast.
- * conv-code: norm_sums, 2 d, is added the gradients of norm weight and bias, and landmarks becomes
- * the gradient of the convolution's output. work: sample_backward_work elements. */
+ * choices are as sample left them, and count as constants. conv-code: the gradients of norm weight
+ * and bias are added to norm_sums (2 d), and landmarks becomes the gradient of the convolution's
+ * output. work: sample_backward_work elements. */
 void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
                         int64_t stride, int64_t m, const int64_t *choices, real *landmarks,
                         real *grad, int64_t grad_stride, double *norm_sums, real *work);
 int64_t R(sample_backward_work)(const atn_sampling *sampling, int64_t m, int64_t d);
 /* One head's part of the gradient of the convolution's weights in one input channel, added to
- * weights (d x d x k k); landmarks as sample_backward left them. The same work. */
+ * weights (d x d x k k); landmarks as sample_backward left them. work as for sample_backward. */
 void R(conv_weights_backward)(const atn_sampling *sampling, int64_t d, const real *tokens,
                               int64_t stride, int64_t m, const real *landmarks, int64_t channel,
                               real *weights, real *work);
@@ -85,7 +86,7 @@ typedef struct {
     int *ints;
     int *pivots;
     bool keep_factor;
-    double alpha; /* Newton-Raphson: the start, halved already; < 0: no such n */
+    double alpha; /* Newton-Raphson: the start after the halvings; < 0: the search found no n */
     atn_trace *trace;
     double *trace_work;
     atn_inverse_info *info;
@@ -100,25 +101,25 @@ atn_status R(cholesky)(const inverse_problem *p);
 atn_status R(pivoted_cholesky)(const inverse_problem *p);
 int64_t R(cholesky_work)(int64_t m);
 
-/* u of what iterates are stored in. */
+/* u of the type that iterates are stored in. */
 double R(inverse_roundoff)(const atn_inverse_desc *desc);
 
-/* What the iterations share. X = 0 for want of a start. */
+/* Used by all iterations. Sets X = 0 because there is no start. */
 atn_status R(without_start)(const inverse_problem *p, atn_stop stop);
-/* Step k = 1, 2, ... was taken, with this update. */
+/* Records step k = 1, 2, ... and its update in the info. */
 void R(take_update)(atn_inverse_info *info, int k, double update);
 /* The root of change / size, which may be 0 / 0 (0), or not finite. */
 double R(relative_update)(double change, double size);
-/* Whether an update says by itself that X_{k+1} is finite: if that is not, |X_{k+1}|^2 is infinite
- * or NaN, and the update 0 or not finite. */
+/* Whether the update alone shows that X_{k+1} is finite: otherwise |X_{k+1}|^2 is infinite or NaN,
+ * and the update is 0 or not finite. */
 static inline bool R(is_finite_update)(double update)
 {
     return update > 0 && update < INFINITY;
 }
 
-/* alpha of every matrix of a into memory->starts (< 0: no such n) and the halvings into
- * memory->infos; matrices whose info says ATN_NONFINITE are left out of every maximum. squares has
- * the shape of a and is scratch, used by the search on A^2. */
+/* Stores alpha of every matrix of a in memory->starts (< 0: the search found no n) and the halvings
+ * in memory->infos; matrices whose info has ATN_NONFINITE enter no maximum. squares has the shape
+ * of a and is scratch for the search on A^2. */
 void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                       atn_tensor *squares, cpu_inverse_memory *memory);
 
@@ -128,16 +129,16 @@ void R(newton_shift)(int64_t m, const real *a, real ridge, real *b);
  * Returns |next - X|_F / |next|_F. */
 double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, real *next);
 
-/* One matrix the other way: the derivative by A from that by X. */
+/* Backward for one matrix: the derivative by A from that by X. */
 typedef struct {
     const atn_inverse_desc *desc;
     int64_t m;
-    const real *a, *x; /* steps runs the iterates again and needs no x */
+    const real *a, *x; /* steps computes the iterates again and needs no x */
     real *grad_x;      /* read, then scratch */
-    real *grad_a;      /* overwritten; in it alpha is a constant */
+    real *grad_a;      /* overwritten; the derivative for constant alpha */
     real *work;        /* inverse_backward_work */
     const atn_inverse_info *info;
-    double *slope; /* overwritten: the derivative by alpha, 0 but for steps */
+    double *slope; /* overwritten: the derivative by alpha, which only steps makes nonzero */
 } R(inverse_adjoint);
 typedef R(inverse_adjoint) inverse_adjoint;
 
@@ -146,7 +147,7 @@ void R(inverse_backward)(atn_gradient gradient, const inverse_adjoint *g);
 int64_t R(steps_backward_work)(const atn_inverse_desc *desc, int64_t m);
 void R(steps_backward)(const inverse_adjoint *g);
 
-/* From every matrix's derivative by alpha (slopes) the derivative by its |A|_1. */
+/* Replaces every matrix's derivative by alpha (slopes) by that by its |A|_1. */
 void R(newton_norm_slopes)(const atn_inverse_desc *desc, const atn_tensor *a,
                            const atn_inverse_info *infos, double *slopes);
 /* The first row whose absolute sum is |A|_1. */
@@ -157,8 +158,8 @@ atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_des
                                      const atn_tensor *dx, atn_tensor *da,
                                      cpu_inverse_adjoint *memory);
 
-/* A call inverts its matrices one by one: begin, then next for each by the thread that runs it,
- * which returns its status. squares: an m x m matrix each for a search on A^2. */
+/* A call inverts its matrices one by one: inverse_begin once, then inverse_next for each matrix,
+ * which returns its status. squares: an m x m matrix for each, for a search on A^2. */
 void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                       atn_tensor *squares, cpu_inverse_memory *memory);
 atn_status R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i,
@@ -190,7 +191,7 @@ void R(product)(const atn_product_shape *shape, const void *a, const void *b, vo
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
 
 /* Small helpers on dense matrices (matrix.c). */
-/* 1.a, a.b and |a - b|^2, in double, in sums that a vector unit can keep side by side. */
+/* 1.a, a.b and |a - b|^2, in double, in partial sums that a vector unit adds in parallel. */
 double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
 double R(squared_difference)(int64_t count, const real *a, const real *b);

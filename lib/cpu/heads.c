@@ -64,7 +64,7 @@ void R(heads_layout)(core_arena *arena, cpu_heads *heads)
 
 /* ---- One head of a call ---- */
 
-/* The tensors of a call; out for forward, the rest below it for backward. */
+/* The tensors of a call; out is for forward, those after it for backward. */
 typedef struct {
     cpu_heads *heads;
     const head_operator *op;
@@ -326,7 +326,7 @@ static void after(const call *c, int64_t piece)
 }
 
 /* A head with NaN or infinity has NaN in all of its gradients. */
-static void spoil(const call *c, int64_t piece)
+static void set_gradients_nan(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
     c->heads->nonfinite[piece] = 1;
@@ -336,16 +336,16 @@ static void spoil(const call *c, int64_t piece)
 }
 
 /* Notes gradients that are not finite. */
-static void inspect(const call *c, int64_t piece)
+static void check_gradients(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
     if (c->heads->nonfinite[piece] || !R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
         !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
         !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
-        spoil(c, piece);
+        set_gradients_nan(c, piece);
 }
 
-/* Both passes of a call whose heads need not wait for one another: tokens are still in a cache. */
+/* Both passes over a head at once, where heads are independent: its tokens are still in a cache. */
 static void before_and_forward(const call *c, int64_t piece)
 {
     before(c, piece);
@@ -361,7 +361,7 @@ static void before_and_backward(const call *c, int64_t piece)
 static void all_of_backward(const call *c, int64_t piece)
 {
     before_and_backward(c, piece);
-    inspect(c, piece);
+    check_gradients(c, piece);
 }
 
 /* Runs one pass over all heads. A head's parameters are summed over the batch by one thread, in
@@ -382,22 +382,22 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
 
 /* ---- Fewer heads than threads ---- */
 
-/* The number of parts into which the queries of each head are split. Causal ones are at positions,
- * which a part would have to know. */
+/* The number of parts into which the queries of each head are split; 1 for causal attention, where
+ * a part would have to know its queries' positions. */
 static int64_t parts_of_queries(const call *c)
 {
     const atn_attention_shape *s = &c->heads->shape;
-    int64_t pieces = s->batch * s->heads, apart = c->op->queries_apart;
-    if (apart == 0 || pieces >= c->heads->threads || masked(c) || c->heads->desc.causal)
+    int64_t pieces = s->batch * s->heads, group = c->op->query_group;
+    if (group == 0 || pieces >= c->heads->threads || masked(c) || c->heads->desc.causal)
         return 1;
-    return head_smaller(4 * c->heads->threads, (s->tokens + apart - 1) / apart);
+    return head_smaller(4 * c->heads->threads, (s->tokens + group - 1) / group);
 }
 
 static void forward_part(const call *c, int64_t piece, int64_t part, int64_t parts)
 {
     head h = direct_head(c, piece);
-    int64_t apart = c->op->queries_apart, blocks = (h.n + apart - 1) / apart;
-    int64_t first = blocks * part / parts * apart, end = blocks * (part + 1) / parts * apart;
+    int64_t group = c->op->query_group, blocks = (h.n + group - 1) / group;
+    int64_t first = blocks * part / parts * group, end = blocks * (part + 1) / parts * group;
     if (c->heads->nonfinite[piece])
         return;
     h.n = head_smaller(end, h.n) - first;
@@ -444,7 +444,7 @@ void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_
     over_heads(&c, false, forward);
 }
 
-/* Whether an entry of the batch is bad in head i. */
+/* Whether head i has NaN or infinity in an entry of the batch. */
 static bool any_bad(const cpu_heads *heads, int64_t i)
 {
     bool bad = false;
@@ -453,7 +453,7 @@ static bool any_bad(const cpu_heads *heads, int64_t i)
     return bad;
 }
 
-/* A parameter's gradient from the sums of the heads; those that are bad say NaN. */
+/* A parameter's gradient from the sums of the heads; heads with NaN or infinity make it NaN. */
 static void finish_parameter(const call *c, int p)
 {
     const cpu_heads *heads = c->heads;
@@ -469,9 +469,9 @@ static void finish_parameter(const call *c, int p)
     }
 }
 
-/* Where a parameter's gradient is not finite though all heads are that have a share in it, they are
- * bad. Returns whether there are such heads. */
-static bool inspect_parameter(const call *c, int p)
+/* If a parameter's gradient is not finite although all heads that contribute to it are, they count
+ * as not finite. Returns whether there are such heads. */
+static bool check_parameter(const call *c, int p)
 {
     const cpu_heads *heads = c->heads;
     const atn_tensor *gradient = c->gradients->parameters[p];
@@ -486,7 +486,7 @@ static bool inspect_parameter(const call *c, int p)
             known |= any_bad(heads, i);
         for (int64_t i = first; i < end && !known; i++)
             for (int64_t b = 0; b < heads->shape.batch; b++)
-                spoil(c, b * count + i);
+                set_gradients_nan(c, b * count + i);
         found |= !known;
     }
     return found;
@@ -499,7 +499,7 @@ static void finish_parameters(const call *c)
         if (c->gradients->parameters[p])
             finish_parameter(c, p);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-        found |= c->gradients->parameters[p] && inspect_parameter(c, p);
+        found |= c->gradients->parameters[p] && check_parameter(c, p);
     for (int p = 0; found && p < ATN_PARAMETER_COUNT; p++)
         if (c->gradients->parameters[p])
             finish_parameter(c, p);
@@ -529,11 +529,11 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
         }
     if (c.op->join || c.op->after)
         backward_in_passes(&c, in_order);
-    else if (in_order) /* what heads share is whole at the end */
+    else if (in_order) /* gradients that heads share are complete at the end */
         over_heads(&c, true, before_and_backward);
     else
         over_heads(&c, false, all_of_backward);
     if (in_order || c.op->join || c.op->after)
-        over_heads(&c, false, inspect);
+        over_heads(&c, false, check_gradients);
     finish_parameters(&c);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of an operator that works head by head, for one `real`. heads.c runs it: it checks
- * for NaN, leaves out padding, spreads heads over threads and adds up parameters' gradients. */
+/* The parts of an operator that works head by head, for one `real`. heads.c runs it: it checks for
+ * NaN, removes padding, distributes heads over threads and adds up parameters' gradients. */
 #ifndef CPU_HEADS_H
 #define CPU_HEADS_H
 
 #include "cpu/blocks.h"
 #include "operators/list.h"
 
-/* One head of a call. Padding has been left out: n and n_k count the tokens that are left. */
+/* One head of a call. Padding has been removed: n and n_k count the remaining tokens. */
 typedef struct {
     const atn_attention_desc *desc;
     int64_t index, heads;         /* which of the h heads, for parameters */
     int64_t batch;                /* which entry of the batch */
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
-    int64_t length, key_length;   /* before padding was left out */
-    const int64_t *positions;     /* where query i stood: core_position(positions, i) */
-    const int64_t *key_positions; /* where key j stood */
+    int64_t length, key_length;   /* with padding */
+    const int64_t *positions;     /* of query i with padding: core_position(positions, i) */
+    const int64_t *key_positions; /* likewise, of key j */
     const real *q, *k, *v;        /* k = q where the call's k is null */
     int64_t q_stride, k_stride, v_stride;
     real *out; /* forward only: n x dv, to be overwritten */
@@ -26,13 +26,13 @@ typedef struct {
     real *grad_q, *grad_k, *grad_v;
     int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's, dense; null: not wanted */
-    real *work;                                 /* thread_reals, holding anything */
+    real *work;                                 /* thread_reals, uninitialised */
     real *state; /* head_reals, kept from `before` to `after` of a call */
 } R(head);
 typedef R(head) head;
 
-/* Every call runs, in this order and each over all heads (but for join, which is told the states of
- * all heads of the batch that are finite; null functions are skipped):
+/* Every call runs these functions in this order, each over all heads, and skips those that are
+ * null. Only join and backward_join run once, for the states of all finite heads of the batch:
  *   forward:  before, join, forward
  *   backward: before, join, backward, backward_join, after */
 typedef struct {
@@ -44,16 +44,16 @@ typedef struct {
     void (*join)(int64_t count, real *const *states);
     void (*backward_join)(int64_t count, real *const *states);
     void (*after)(const head *h);
-    /* > 0: after `before`, forward of some queries needs none of the others, and threads may share
-     * the queries of a head from multiples of this many on. */
-    int64_t queries_apart;
-    /* backward writes all of grad_q and grad_v and, where it is other memory than grad_q, of
-     * grad_k: they hold anything before it. */
+    /* > 0: after `before`, forward may compute the queries of a head independently, so threads may
+     * share them; a part begins at a multiple of this. */
+    int64_t query_group;
+    /* backward overwrites grad_q, grad_v and, if it is not the same memory as grad_q, grad_k, which
+     * are not initialised before it. */
     bool overwrites;
 } R(head_operator);
 typedef R(head_operator) head_operator;
 
-/* Each operator's own, in its folder's cpu.c. */
+/* One for each operator, in the cpu.c of its folder. */
 #define HEADS_EXTERN(code, name) extern const head_operator R(cpu_operator_##name);
 #define SOFT_EXTERN(code, name)
 #define CPU_EXTERN(code, name, family) family##_EXTERN(code, name)

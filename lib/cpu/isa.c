@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The instruction sets: which there are, and which one a context computes in. */
+/* The instruction sets: which are available, and which one a context uses. */
 #include "cpu/table.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ enum { REALS = 2 };
 
 typedef struct {
     const cpu_table *tables[REALS]; /* by dtype; null: not in this build */
-    bool (*here)(void);             /* whether the processor has it */
+    bool (*available)(void);        /* whether the processor has it */
     const char *lacking;
 } set;
 
@@ -31,7 +31,7 @@ static bool has_avx512(void)
 }
 #endif
 
-/* Those of lib/meson.build. */
+/* In the order of simd_flags in lib/meson.build. */
 static const set sets[ATN_ISA_COUNT] = {
     [ATN_ISA_BASE] = {{&cpu_table_f32_base, &cpu_table_f64_base}, has_base, ""},
 #ifdef __x86_64__
@@ -44,13 +44,13 @@ static const set sets[ATN_ISA_COUNT] = {
 #endif
 };
 
-/* Null if build and processor have it. */
+/* Why the set cannot be used; null if build and processor have it. */
 static const char *why_not(atn_isa isa)
 {
     const set *s = &sets[isa];
-    return !s->here    ? "this build lacks it: it is of another architecture"
-           : s->here() ? NULL
-                       : s->lacking;
+    return !s->available    ? "this build lacks it: it is of another architecture"
+           : s->available() ? NULL
+                            : s->lacking;
 }
 
 static atn_isa widest(void)
@@ -61,7 +61,7 @@ static atn_isa widest(void)
     return (atn_isa)isa;
 }
 
-/* ATN_ISA_COUNT if ATTNUM_ISA names none. */
+/* The set that ATTNUM_ISA names; ATN_ISA_COUNT if there is no such set. */
 static atn_isa named_by_environment(void)
 {
     const char *name = getenv("ATTNUM_ISA");

@@ -10,8 +10,9 @@
 
 /* ---- Sums in double ---- */
 
-/* Sums that vectors keep side by side: as many whatever their width, so that all instruction sets
- * add in the same order. What does not fill them goes to the first LEAST, then to the end. */
+/* The number of partial sums kept in vectors. It does not depend on the vectors' width, so all
+ * instruction sets add in the same order. What remains is added to the first LEAST of them, and the
+ * last few terms to the total. */
 enum { SUMS = 32, LEAST = 8, WIDE = BYTES / sizeof(double), WIDES = SUMS / WIDE };
 
 typedef double wide __attribute__((vector_size(BYTES)));
@@ -20,14 +21,14 @@ typedef real some
 
 static inline wide widened(const real *a)
 {
-#if defined(SIMD_AVX512) && defined(REAL_F32) /* which gcc 12 converts in two halves */
+#if defined(SIMD_AVX512) && defined(REAL_F32) /* gcc 12 would convert it in two halves */
     return _mm512_cvtps_pd(_mm256_loadu_ps(a));
 #else
     return __builtin_convertvector(*(const some *)a, wide);
 #endif
 }
 
-/* By halves, the first to the second. */
+/* Adds the second half of the sums to the first until one is left. */
 static inline double total(wide sums[WIDES])
 {
     double ends[WIDE];
@@ -86,7 +87,7 @@ double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
     return sum_of_squares(count, a, b, 1);
 }
-/* `vectors` columns' worth of sums in registers, known to the compiler. */
+/* Keeps the sums of `vectors` vectors of columns in registers; the compiler knows `vectors`. */
 static inline __attribute__((always_inline)) void add_columns(int vectors, int64_t rows,
                                                               const double *weights, const real *a,
                                                               int64_t stride, real *to)
@@ -116,12 +117,12 @@ void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *
     }
 }
 
-/* Squares of f64 leave its range where norms do not: a norm of 0 by underflow would make any
- * residual relative to it 0 too. The sum is that of dot, so that a power of two in all of a is one
- * in the norm. */
+/* In f64, squares can overflow or underflow where the norm does not; a norm of 0 by underflow would
+ * make every residual relative to it 0, too. The sum is added as in dot, so that scaling a by a
+ * power of two scales the norm exactly. */
 static double scaled_frobenius(int64_t count, const real *a)
 {
-    enum { LEAST_EXPONENT = -1000 }; /* 2^1000 is a number, and enough */
+    enum { LEAST_EXPONENT = -1000 }; /* 2^1000 is finite and large enough */
     double largest = 0;
     int exponent;
     for (int64_t i = 0; i < count; i++)
@@ -140,7 +141,7 @@ double R(frobenius)(int64_t count, const real *a)
     return sum >= 0x1p-900 && sum <= 0x1p1000 ? sqrt(sum) : scaled_frobenius(count, a);
 }
 
-/* Columns whose sums vectors keep side by side. */
+/* Columns whose sums are kept in vectors at a time. */
 enum { COLUMNS = 16 };
 
 /* Sums of the magnitudes in some columns, the largest of them and of `norm`. */
@@ -161,12 +162,12 @@ double R(norm1)(int64_t m, const real *a)
     int64_t j = 0;
     for (; j + COLUMNS <= m; j += COLUMNS)
         norm = largest_sum(m, COLUMNS, a + j, norm);
-    if (j < m && m >= COLUMNS) /* the last again with some before them */
+    if (j < m && m >= COLUMNS) /* the last columns, together with some that are done already */
         return largest_sum(m, COLUMNS, a + m - COLUMNS, norm);
     return largest_sum(m, (int)(m - j), a + j, norm);
 }
 
-/* Sums of a row that vectors keep side by side, as many whatever their width. */
+/* Partial sums of a row kept in vectors: their number does not depend on the vectors' width. */
 enum { ROW_SUMS = 16, ROW_VECTORS = ROW_SUMS / LANES };
 
 static inline real row_product(int64_t cols, const real *a, const real *x)
@@ -200,8 +201,8 @@ void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x
         y[i] = row_product(cols, a + i * cols, x);
 }
 
-/* A number as it is stored. One more in the exponent reaches the sign bit where the exponent is
- * all ones: NaN, infinity. */
+/* A number's bits. Adding 1 to the exponent field carries into the sign bit if the field is all
+ * ones, that is for NaN and infinity. */
 #ifdef REAL_F32
 typedef uint32_t __attribute__((may_alias)) stored;
 enum { SIGNIFICAND_BITS = 23 };
@@ -226,7 +227,7 @@ bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
     return !(bad & sign);
 }
 
-/* Two places of a matrix that are one another's transpose. */
+/* Symmetrises two QUAD x QUAD blocks of a matrix that are each other's transpose. */
 static inline void symmetrise_quads(int64_t m, real *upper, real *lower)
 {
     quad means[QUAD];

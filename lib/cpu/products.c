@@ -2,8 +2,8 @@
 /* Products of matrices, small ones first: C = A B + C or C = A B, a tile of C in registers at a
  * time (after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, its
  * inner kernel). B is read in place where its rows are whole vectors, and packed where they are
- * not; A is never packed: a tile reads single elements of it. A few columns of C beyond whole
- * vectors may be computed as rows of C^T = B^T A^T. Every entry of C is a sum over the shared index
+ * not; A is never packed: a tile reads single elements of it. A few columns of C that do not fill a
+ * vector may be computed as rows of C^T = B^T A^T. Every entry of C is a sum over the shared index
  * in order, DEPTH terms at a time, whatever the instruction set and the entry's place in C. */
 #include <string.h>
 
@@ -18,13 +18,14 @@ enum { VECTORS = 2 };
 enum { DEPTH = 256, MOST_ROWS = 8 };
 /* From ROWS_PACKED rows of C on, packing B costs less than the cache misses of rows FAR apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
-/* Up to FLIPPED columns beyond whole vectors cost less as rows, from FLIPPED_FROM columns on. */
+/* Up to FLIPPED columns that do not fill a vector cost less as rows of C^T, if C has at least
+ * FLIPPED_FROM columns. */
 enum { FLIPPED = LANES < 8 ? 1 : LANES / 4, FLIPPED_FROM = 2 * LANES };
 
 /* A block of the shared index and of C's columns. */
 typedef struct {
-    const product_terms *of; /* rows and strides of A and C, not copied: pairs that were stored one
-                                by one would be loaded together, and wait */
+    const product_terms *product; /* rows and strides of A and C; copies, stored one by one and
+                                loaded in pairs, would stall */
     int64_t columns, depth;
     const real *a;
     const real *b; /* depth x whole vectors */
@@ -38,7 +39,7 @@ typedef struct {
 static void store_edge(const panel *p, int64_t row, int rows, int width, const real *sums)
 {
     for (int i = 0; i < rows; i++) {
-        real *c = p->c + (row + i) * p->of->c_row;
+        real *c = p->c + (row + i) * p->product->c_row;
         for (int64_t j = 0; j < p->columns; j++)
             c[j] = p->add ? c[j] + sums[i * width + j] : sums[i * width + j];
     }
@@ -49,11 +50,12 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
                                                                 const panel *p, int64_t row)
 {
     lanes sums[MOST_ROWS][VECTORS];
-    const real *a = p->a + row * p->of->a_row, *b = p->b;
-    real *c = p->c + row * p->of->c_row; /* nothing of p is read again once C is written */
-    int64_t c_row = p->of->c_row;
+    const real *a = p->a + row * p->product->a_row, *b = p->b;
+    real *c = p->c + row * p->product->c_row; /* nothing of p is read again once C is written */
+    int64_t c_row = p->product->c_row;
     bool add = p->add;
-    int64_t a_row = p->of->a_row, a_step = p->of->a_step, b_step = p->b_step, last = p->last;
+    int64_t a_row = p->product->a_row, a_step = p->product->a_step, b_step = p->b_step,
+            last = p->last;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -93,7 +95,7 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         }
 }
 
-/* A function each: all in one, gcc keeps fewer sums in registers. */
+/* One function per tile: in a single function gcc keeps fewer sums in registers. */
 #define TILE(rows, vectors)                                                                        \
     static void tile_##rows##_##vectors(const panel *p, int64_t row)                               \
     {                                                                                              \
@@ -115,8 +117,9 @@ TO_6(TILE, 2)
 
 typedef void tile(const panel *p, int64_t row);
 
-/* By vectors and rows. Of a tile: as many sums as registers hold together with a row of B and an
- * element of A, and no fewer than two multiply-adds a cycle of four cycles' latency ask for. */
+/* By vectors and rows. A tile has as many sums as fit into the registers together with a row of B
+ * and an element of A, and at least the eight that keep two multiply-adds per cycle of four cycles'
+ * latency busy. */
 static const struct {
     int most;
     tile *of_rows[MOST_ROWS];
@@ -131,11 +134,11 @@ static const struct {
 #endif
 };
 
-/* Tiles of as nearly equal rows as may be: one of few rows waits for its own sums. */
+/* Tiles with nearly equal numbers of rows: a tile of few rows has to wait for its own sums. */
 static void multiply_rows(int vectors, const panel *p)
 {
     int64_t most = tiles[vectors - 1].most;
-    for (int64_t row = 0, left, rows; (left = p->of->rows - row) > 0; row += rows) {
+    for (int64_t row = 0, left, rows; (left = p->product->rows - row) > 0; row += rows) {
         int64_t count = (left + most - 1) / most;
         rows = (left + count - 1) / count;
         tiles[vectors - 1].of_rows[rows - 1](p, row);
@@ -199,8 +202,9 @@ void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_
 
 /* ---- Blocks ---- */
 
-/* The vectors for what is left of a row. What does not fill its last vector is computed again from
- * columns that belong to the one before, which get what they have; but not where sums are added. */
+/* The number of vectors for the rest of a row. If the last one is not full it may overlap the
+ * vector before it, whose columns are then computed twice with the same result; not where sums are
+ * added to C. */
 static int choose_vectors(int64_t left, bool may_overlap)
 {
     if (left >= VECTORS * LANES)
@@ -210,7 +214,7 @@ static int choose_vectors(int64_t left, bool may_overlap)
     return (int)(may_overlap ? (left + LANES - 1) / LANES : left / LANES);
 }
 
-/* Multiplies one; returns its number of columns. */
+/* Multiplies one panel; returns its number of columns. */
 static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column, int64_t end,
                               real *packed)
 {
@@ -219,7 +223,7 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
     int vectors = choose_vectors(left, may_overlap);
     int64_t width = vectors * LANES, columns = left < width ? left : width;
     bool overlaps = may_overlap && columns >= LANES;
-    panel q = {.of = p,
+    panel q = {.product = p,
                .columns = columns,
                .depth = p->inner - k < DEPTH ? p->inner - k : DEPTH,
                .a = p->a + k * p->a_step,
@@ -250,8 +254,8 @@ static void multiply_columns(const product_terms *p, int64_t columns, real *pack
             column += multiply_panel(p, k, column, columns, packed);
 }
 
-/* Columns of C from `first` on, of a transposed A, as rows of C^T = B^T A^T: vectors then are of
- * C's rows. */
+/* Columns of C from `first` on, for a transposed A, as rows of C^T = B^T A^T: a vector then holds
+ * entries of a column of C. */
 static void multiply_flipped(const product_terms *p, int64_t first, real *packed)
 {
     enum { ROWS = 256 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loops that are written for vectors, as wide as the instruction set has them
- * (simd_kernels.c, products.c, triangular.c, tridiagonal.c). No sum is reordered, and every
- * product that is added or subtracted is fused with that (one rounding) where the set has such an
- * instruction. So AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are
- * SLEEF's (at most 1 ulp). */
+/* The loops that are written for vectors, in the width of the instruction set (simd_kernels.c,
+ * products.c, triangular.c, tridiagonal.c). No sum is reordered, and a product is fused with the
+ * addition or subtraction that follows (one rounding) where the set has such an instruction. So
+ * AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are SLEEF's (at most 1
+ * ulp). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -24,8 +24,9 @@ typedef struct {
     int64_t c_row;
 } product_terms;
 
-/* Rows `known` .. rows - 1 of Y <- L^-1 Y, from those before them, which hold it: rows x columns,
- * L lower, of elements l[i l_row + k l_step]. columns is a multiple of SIMD_COLUMNS. */
+/* Rows `known` .. rows - 1 of Y <- L^-1 Y, where the rows before them hold the result already: Y is
+ * rows x columns, L lower triangular with elements l[i l_row + k l_step]. columns is a multiple of
+ * SIMD_COLUMNS. */
 typedef struct {
     int64_t known, rows;
     const real *l;
@@ -46,11 +47,10 @@ typedef struct {
     /* sines_i = sin(x_i), x_i = cos(x_i) */
     void (*sincos)(int64_t count, real *x, real *sines);
     void (*sincos_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
-    /* rows x columns become columns x rows, which are `width` >= rows apart; what lies between is
-     * 0. */
+    /* Transposes rows x columns to columns x rows, with row stride `width`, padded with 0. */
     void (*transpose)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
                       int64_t width);
-    /* The largest of them and of `least`, NaN left out. */
+    /* The largest element, or `least` if that is larger; NaN is ignored. */
     real (*largest)(int64_t count, const real *x, real least);
     /* row -= factor_0 row_0 + factor_1 row_1 + ..., product after product in this order. `columns`
      * is a multiple of SIMD_COLUMNS. */
@@ -58,12 +58,12 @@ typedef struct {
                       int64_t stride, int64_t columns, real *row);
     /* row_j /= divisor, then rest_j -= row_j^2; columns as above. */
     void (*scale_and_downdate)(int64_t columns, real divisor, real *row, real *rest);
-    /* out_c += w_0 (row_0c - x_c) + w_1 (row_1c - x_c) + ... for d columns, in four sums: terms k,
-     * k + 4, ... of as many as are a multiple of four, and the rest with the first. */
+    /* out_c += w_0 (row_0c - x_c) + w_1 (row_1c - x_c) + ... for d columns, in four partial sums,
+     * of terms k, k + 4, ...; when count is no multiple of four the last terms go to the first. */
     void (*add_differences)(int64_t count, const real *weights, int64_t weight_stride, int64_t d,
                             const real *x, const real *rows, int64_t stride, real *out);
-    /* `steps` multiply-adds in each of many chains of whole vectors, in registers; *sum is what
-     * comes of them. Returns the number of the chains, lane by lane. */
+    /* `steps` multiply-adds in each of many chains of whole vectors, in registers; *sum depends on
+     * all results. Returns the number of chains, counting every lane. */
     int (*multiply_adds)(int64_t steps, real *sum);
     /* The smallest eigenvalue of a symmetric tridiagonal matrix of count <= SIMD_TRIDIAGONAL rows,
      * within roundoff of its norm; NaN where an element is not finite, and for count 0. */
@@ -78,7 +78,7 @@ enum { SIMD_COLUMNS = 16, SIMD_TRIDIAGONAL = 16 };
 
 extern const simd R(simd);
 
-/* Columns up to a multiple of SIMD_COLUMNS. */
+/* Rounds up to a multiple of SIMD_COLUMNS. */
 static inline int64_t whole_vectors(int64_t columns)
 {
     return (columns + SIMD_COLUMNS - 1) / SIMD_COLUMNS * SIMD_COLUMNS;
@@ -106,8 +106,7 @@ static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, i
 }
 
 /* C = A B for dense m x m matrices, A symmetric, with the same bits as real_multiply: small ones
- * are read by columns, which is the faster way where rows are not whole vectors (bench/NOTES.md).
- */
+ * are read by columns, which is faster where rows are not whole vectors (bench/NOTES.md). */
 static inline void real_multiply_by_symmetric(int64_t m, const real *a, const real *b, real *c)
 {
     bool by_columns = m < 256 && m % SIMD_COLUMNS != 0;

@@ -5,7 +5,7 @@
 #include "cpu/simd_set.h"
 
 #if defined(SIMD_AVX512)
-#define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
+#define TOKENS     4 /* 16 sums, 4 rows of landmarks and temporaries, in 32 registers */
 #define VECTORS    4
 #define SINCOS_F32 Sleef_sincosf16_u10avx512f
 #define SINCOS_F64 Sleef_sincosd8_u10avx512f
@@ -28,9 +28,9 @@
 #endif
 typedef double lanes_f64 __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
 
-/* Sums of one row side by side: as many as hide the latency of a subtraction. */
+/* Vectors of a row processed together: enough to hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
-/* What a comparison of lanes gives. */
+/* The type of the result of comparing lanes. */
 #ifdef REAL_F32
 typedef int32_t real_bits;
 #else
@@ -82,7 +82,7 @@ static void distances(int64_t p, int64_t d, const real *x, int64_t x_stride, con
                       out_stride);
 }
 
-/* The end is a vector that begins earlier, loaded before its first elements are overwritten. */
+/* The last vector may overlap the one before it, and is loaded before that is stored. */
 static void exponentials(int64_t count, real factor, real shift, real *x)
 {
     lanes last = {0};
@@ -148,7 +148,7 @@ static lanes partners(lanes x, bits lane, int half)
 #endif
 }
 
-/* Lanes against others, at half the distance each time. */
+/* Compares lanes pairwise, halving their distance each time. */
 static real largest_lane(lanes most)
 {
     static const real_bits numbers[16]
@@ -170,7 +170,7 @@ static real largest(int64_t count, const real *x, real least)
     }
     if (i + LANES <= count)
         most = larger(*(const lanes *)(x + i), most);
-    if (count >= LANES) { /* the end, with what was seen again: no harm */
+    if (count >= LANES) { /* the last vector may include elements seen before */
         second = larger(*(const lanes *)(x + count - LANES), second);
         return largest_lane(larger(most, second));
     }
@@ -243,7 +243,7 @@ differences_tile(int vectors, int64_t count, const real *weights, int64_t weight
         ((lanes *)out)[v] += (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]);
 }
 
-/* A column that fills no vector. */
+/* A column of those that do not fill a vector. */
 static void differences_column(int64_t count, const real *weights, int64_t weight_stride, real x,
                                const real *rows, int64_t stride, real *out)
 {
@@ -267,7 +267,7 @@ static void add_differences(int64_t count, const real *weights, int64_t weight_s
         differences_column(count, weights, weight_stride, x[c], rows + c, stride, out + c);
 }
 
-/* As many chains as hide the latency of two operations a cycle, and fit the registers. */
+/* Enough chains to hide the latency at two operations per cycle; they fit the registers. */
 static int multiply_adds(int64_t steps, real *sum)
 {
     enum { CHAINS = 12 };
@@ -275,7 +275,7 @@ static int multiply_adds(int64_t steps, real *sum)
     const lanes factor = (lanes){0} + (real)0.5, addend = (lanes){0} + *sum + 1;
 #pragma GCC unroll 12
     for (int i = 0; i < CHAINS; i++)
-        sums[i] = addend + (real)i; /* no two are the same computation */
+        sums[i] = addend + (real)i; /* so that no two chains are the same computation */
     for (int64_t step = 0; step < steps; step++)
 #pragma GCC unroll 12
         for (int i = 0; i < CHAINS; i++)

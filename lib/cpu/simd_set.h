@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vectors of an instruction set, and their exponential. Widths beyond the registers' never
- * occur, so none is split. */
+/* The vectors of an instruction set, and their exponential. No vector is wider than a register, so
+ * the compiler splits none. */
 #ifndef CPU_SIMD_SET_H
 #define CPU_SIMD_SET_H
 
@@ -34,7 +34,7 @@ enum { LANES = BYTES / sizeof(real) };
 typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
 enum { QUAD = 16 / sizeof(real) };
 
-/* QUAD rows become their transpose. */
+/* Transposes a QUAD x QUAD block. */
 static inline void transpose_quads(quad rows[QUAD])
 {
 #ifdef REAL_F32

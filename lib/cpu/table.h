@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CPU's building blocks as the rest of the library sees them: one table per dtype and
- * instruction set, filled in table.c. Arguments are checked by the callers. */
+/* The CPU's building blocks as the rest of the library calls them: one table per dtype and
+ * instruction set, filled in by table.c. Arguments are checked by the callers. */
 #ifndef CPU_TABLE_H
 #define CPU_TABLE_H
 
@@ -39,8 +39,8 @@ typedef struct {
 } cpu_inverse_adjoint;
 
 /* A planned SOFT or SOFT++. Pointers are arrays over heads (b h of them), pieces per thread, or
- * chunks: runs of tokens, as long as the shape says, whose sums are added in order, so that the
- * result does not depend on the threads. */
+ * chunks: runs of consecutive tokens, whose length depends on the shape alone and whose sums are
+ * added in order, so that the result does not depend on the number of threads. */
 typedef struct {
     const cpu_table *cpu; /* what lays it out and runs it */
     atn_attention_desc desc;
@@ -53,16 +53,16 @@ typedef struct {
     int64_t choice_count;
     int64_t *choices; /* per head: choice_count, what the sampling chose (sampling/plan.h) */
     void *landmarks;  /* per head: m x d */
-    void *pivoted;    /* per head, for a factor: the pivots' landmarks in their order, m x d */
+    void *pivoted;    /* per head, for a factor: the landmarks in the order of the pivots, m x d */
     void *a, *x;      /* per head: m x m; x holds A+ or the factor L */
     void *prepared;   /* per head: what landmark_prepare fills */
     void *roots;      /* per head: D^1/2, m */
     void *sums;       /* per head and chunk: m x value_dim */
-    void *weights;    /* per head: m x value_dim, what the kernel's rows are applied to */
+    void *weights;    /* per head: m x value_dim, what the kernel is multiplied by */
     void *kernel;     /* per thread: block x padded */
     int64_t transposed_reals;
-    void *transposed; /* per thread, for a factor: transposed_reals, what it is applied to, by
-                         pivots */
+    void *transposed; /* per thread, for a factor: transposed_reals, the right-hand sides in the
+                         order of the pivots */
     void *scratch;    /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
@@ -71,7 +71,7 @@ typedef struct {
     void *grad_work;          /* per thread: grad_reals */
     void *slopes;             /* per thread: the derivative by a block of the kernel */
     void *grad_sums;          /* per head and chunk: K(L,Q) dY, as sums */
-    void *grad_weights;       /* per head: m x value_dim, weights' for dY */
+    void *grad_weights;       /* per head: m x value_dim, the same as weights, for dY */
     void *landmark_partials;  /* per head and chunk: m x d, sums for the landmarks' gradient */
     void *grad_landmarks;     /* per head: m x d */
     double *alpha_slopes;     /* per head: the derivative by alpha, then by |A|_1 */
@@ -85,15 +85,15 @@ typedef struct {
     atn_attention_shape shape;
     const atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* given and differentiable, or null */
     int threads;
-    int64_t thread_reals, head_reals; /* what the operator asked for */
+    int64_t thread_reals, head_reals; /* the sizes that the operator requested */
     void *work;                       /* per thread: thread_reals */
     void *state;                      /* per head: head_reals */
     void **joined;                    /* the states of heads that are finite */
-    void *gathered;                   /* per thread, with padding: the tokens without it */
-    int64_t *positions;               /* per thread, with padding: where they stood */
+    void *gathered;                   /* per thread, with padding: the tokens without padding */
+    int64_t *positions;               /* per thread, with padding: their positions */
     void *sums[ATN_PARAMETER_COUNT];  /* per head: a parameter's gradient over the batch */
     unsigned char *nonfinite;         /* per head of the batch */
-    unsigned char *nonfinite_parts;   /* the same, of outputs made by several threads */
+    unsigned char *nonfinite_parts;   /* the same, for outputs made by several threads */
 } cpu_heads;
 
 struct cpu_table {
@@ -107,8 +107,8 @@ struct cpu_table {
     int64_t (*gaussian_work)(int64_t q, int64_t d);
 
     /* L of one head; choices receives what was chosen (core_sampling_choices), work: sample_work
-     * elements, aligned for doubles. False: the sampling looks at the tokens, and they hold NaN or
-     * infinity: L is NaN, and the choices are some. */
+     * elements, aligned for doubles. False if the sampling depends on the tokens and they hold NaN
+     * or infinity: L is then NaN, and the choices are arbitrary. */
     bool (*sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
                    int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
                    int64_t *choices, void *work);
@@ -119,21 +119,22 @@ struct cpu_table {
                                       void *w, void *work);
     int64_t (*orthogonal_work)(int64_t d);
 
-    /* X of every matrix of a. keep_factor asks pivoted-cholesky to leave its factor in x and in
+    /* X of every matrix of a. With keep_factor pivoted-cholesky leaves its factor in x and
      * memory->factors instead of the inverse. traces: one per matrix, or null. */
     atn_status (*inverse_batch)(atn_context *context, const atn_inverse_desc *desc,
                                 const atn_tensor *a, atn_tensor *x, bool keep_factor,
                                 cpu_inverse_memory *memory, atn_trace *traces);
     /* Sets memory->reals and memory->ints. */
     void (*inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
-    /* Y = X W of all matrices, W m x k. squares: m x m for each where the method searches alpha by
-     * A^2, and otherwise none; work: inverse_apply_work elements per thread. */
+    /* Y = X W of all matrices, W m x k. squares: m x m for each if the method searches alpha by
+     * A^2, otherwise null; work: inverse_apply_work elements per thread. */
     int64_t (*inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k);
     atn_status (*inverse_apply)(atn_context *context, const atn_inverse_desc *desc,
                                 const atn_tensor *a, atn_tensor *squares,
                                 cpu_inverse_memory *memory, const atn_tensor *w, atn_tensor *y,
                                 void *work);
-    /* The other way, m x m dense; inverse_backward_work is the elements one thread needs. */
+    /* Backward of inverse_batch, m x m dense; inverse_backward_work is the number of elements that
+     * one thread needs. */
     atn_status (*inverse_backward_batch)(atn_context *context, const atn_inverse_desc *desc,
                                          atn_gradient gradient, const atn_tensor *a,
                                          const atn_tensor *dx, atn_tensor *da,
@@ -155,7 +156,7 @@ struct cpu_table {
     void (*heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
     void (*heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
                            const atn_tensor *dout, atn_gradients *gradients);
-    /* The work of known cost, on so many threads (attnum/timing.h); multiply_adds returns its
+    /* The work of known cost, on `threads` threads (attnum/timing.h); multiply_adds returns its
      * flops. */
     double (*multiply_adds)(int threads, int64_t steps, void *scratch);
     void (*exponentials)(int threads, int64_t rounds, int64_t count, void *x);

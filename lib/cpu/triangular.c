@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Y <- L^-1 Y by rows, in place: a tile of Y in registers takes the products of the rows before it,
- * then those of its own. Every entry is its own less products in order, then divided: the order has
- * nothing to do with tiles, nor with the instruction set. */
+ * then those of its own. Products are subtracted from every entry in order, then it is divided: the
+ * order depends neither on the tiles nor on the instruction set. */
 #include "cpu/simd_set.h"
 
-/* Of a tile: as products.c has them. */
+/* Rows of a tile, as in products.c. */
 #ifdef SIMD_AVX512
 enum { VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_4 = 6 };
 #else
@@ -12,7 +12,7 @@ enum { VECTORS = 2, ROWS_1 = 8, ROWS_2 = 6 };
 #endif
 enum { MOST_ROWS = 8 };
 
-/* `rows` x `vectors` of Y, both known to the compiler. */
+/* A tile of `rows` x `vectors` of Y; the compiler knows both numbers. */
 static inline __attribute__((always_inline)) void
 solve_tile(int rows, int vectors, const triangle_terms *t, int64_t row, int64_t column)
 {
@@ -37,7 +37,7 @@ solve_tile(int rows, int vectors, const triangle_terms *t, int64_t row, int64_t 
             left[i][v] /= l[i * l_row + i * l_step];
             ((lanes *)(y + i * y_row))[v] = left[i][v];
         }
-        /* gcc 14 unrolls this before it knows i, and warns of rows past the end if it may. */
+        /* gcc 14 may unroll this before it knows i, and then warns of rows past the end. */
 #pragma GCC unroll 8
         for (int below = i + 1; below < rows && below < MOST_ROWS; below++)
 #pragma GCC unroll 4
@@ -46,8 +46,8 @@ solve_tile(int rows, int vectors, const triangle_terms *t, int64_t row, int64_t 
     }
 }
 
-/* Tiles of `most` rows, after what does not fill one: there it has the fewest rows before it, and
- * few sums side by side wait for each other. */
+/* Tiles of `most` rows. The rows that do not fill a tile come first: there the fewest rows precede
+ * them, and a tile with few independent sums is slow. */
 static inline __attribute__((always_inline)) void
 solve_columns(int most, int vectors, const triangle_terms *t, int64_t column)
 {

@@ -2,10 +2,10 @@
 /* The smallest eigenvalue of a small tridiagonal matrix, by multisection. */
 #include "cpu/simd_set.h"
 
-/* Points between two bounds, tried side by side; as many whatever a vector's width, so that all
- * instruction sets take the same. GROUP vectors of them keep what they need in registers. */
+/* Points between two bounds that are tested together. Their number does not depend on the vectors'
+ * width, so all instruction sets take the same points. GROUP vectors of them fit the registers. */
 enum { POINTS = 32, WIDE = BYTES / sizeof(double), GROUP = 4 };
-/* 33^11 > 2^55: what is left of the bounds is less than the rounding of the larger one. */
+/* 33^11 > 2^55: the bounds then differ by less than the rounding of the larger one. */
 enum { ROUNDS = 11 };
 
 typedef double wide __attribute__((vector_size(BYTES)));
@@ -15,8 +15,8 @@ typedef int64_t truths __attribute__((vector_size(BYTES)));
 typedef struct {
     int count;
     double diagonal[SIMD_TRIDIAGONAL];
-    double squares[SIMD_TRIDIAGONAL]; /* of the off-diagonal entry before it, first 0 */
-    double low, high; /* of the eigenvalue: Gershgorin's bound, the least of the diagonal */
+    double squares[SIMD_TRIDIAGONAL]; /* squares of the entries above the diagonal's, first 0 */
+    double low, high; /* bounds of the eigenvalue: Gershgorin's, and the smallest diagonal entry */
 } scaled_matrix;
 
 static scaled_matrix scale_matrix(double unit, int count, const double *diagonal,
@@ -36,8 +36,8 @@ static scaled_matrix scale_matrix(double unit, int count, const double *diagonal
 }
 
 /* How many of the points low + part k, for k from `first` on, lie below all eigenvalues: there
- * every leading minor of T - x is above 0. Wilkinson (1965), ch. 5, section 37: the minors that are
- * computed are those of a matrix as near to T as roundoff. One that underflows counts as 0; then an
+ * every leading minor of T - x is above 0. Wilkinson (1965), ch. 5, section 37: the computed minors
+ * are those of a matrix that differs from T by roundoff. One that underflows counts as 0; then an
  * eigenvalue is within 2^-60 of the norm. */
 static inline int count_below(const scaled_matrix *t, double low, double part, int first)
 {
@@ -81,7 +81,7 @@ static double multisect(const scaled_matrix *t)
 
 double R(smallest_eigenvalue)(int count, const double *diagonal, const double *off_diagonal)
 {
-    enum { LEAST_EXPONENT = -1023 }; /* 2^1023 is a number */
+    enum { LEAST_EXPONENT = -1023 }; /* 2^1023 is finite */
     double largest = 0, zero = 0;
     int exponent;
     for (int i = 0; i < count; i++) {
@@ -89,7 +89,7 @@ double R(smallest_eigenvalue)(int count, const double *diagonal, const double *o
         largest = fmax(largest, fmax(fabs(diagonal[i]), fabs(next)));
         zero += (diagonal[i] - diagonal[i]) + (next - next);
     }
-    if (zero != 0) /* NaN where something is not finite */
+    if (zero != 0) /* NaN if an entry is not finite */
         return NAN;
     frexp(largest, &exponent);
     exponent = exponent < LEAST_EXPONENT ? LEAST_EXPONENT : exponent;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without CUDA has no CUDA devices, so nothing else of the table is ever asked for. */
+/* The CUDA backend of a build without CUDA: no devices, so no other function is called. */
 #include <stddef.h>
 
 #include "core/backend.h"

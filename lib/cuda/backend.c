@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA's table. */
+/* The CUDA backend. */
 #include "core/backend.h"
 
 #include "cuda/device.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the threads of one block do together. Every function here is called by all of them with the
- * same arguments, expects what it reads to have been written before a __syncthreads, and ends with
- * one, so that what it wrote can be read by all.
+/* Operations of all threads of a block. Every function here is called by all of them with the same
+ * arguments, reads only what was written before a __syncthreads, and ends with one, so that all
+ * threads can read its results.
  *
- * Matrices are row-major arrays of `real` with a row stride, in shared or device memory. Sums run
- * in an order that the sizes alone decide. */
+ * Matrices are row-major arrays of `real` with a row stride, in shared or device memory. The order
+ * of sums depends on the sizes alone. */
 #ifndef CUDA_BLOCK_CUH
 #define CUDA_BLOCK_CUH
 
@@ -16,9 +16,8 @@ enum { BLOCK_THREADS = 256, BLOCK_WARPS = BLOCK_THREADS / 32 };
 #define BLOCK_EACH(i, count)                                                                       \
     for (int64_t i = threadIdx.x, i##_count = (count); i < i##_count; i += BLOCK_THREADS)
 
-/* And the entries (i, c) of a rows x cols tile, which has fewer than 2^32: 64-bit divisions are
- * calls.
- */
+/* Likewise the entries (i, c) of a rows x cols tile, fewer than 2^32, because 64-bit divisions are
+ * function calls. */
 #define BLOCK_ENTRIES(i, c, rows, cols)                                                            \
     for (unsigned c##_count = (unsigned)(cols), i##_all = (unsigned)(rows)*c##_count,              \
                   i##_entry = threadIdx.x, i, c;                                                   \
@@ -58,7 +57,7 @@ static __device__ void block_load(const token_rows &from, int64_t first, int64_t
     __syncthreads();
 }
 
-/* The other way. */
+/* Stores the tile to the rows. */
 static __device__ void block_store(const token_rows &to, int64_t first, int64_t count, int64_t cols,
                                    const real *tile)
 {
@@ -86,8 +85,8 @@ static __device__ void block_fill(int64_t count, real value, real *a)
 /* How a product reads its factors. */
 enum { AS_IT_IS, TRANSPOSED };
 
-/* SIZE x SIZE entries of a product by each thread: rows and columns far apart, so that neighbouring
- * threads read neighbouring columns. */
+/* Each thread computes SIZE x SIZE entries of a product, whose rows and columns are spaced so that
+ * neighbouring threads read neighbouring columns. */
 template <int SIZE, class F>
 static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t inner,
                                   const real *a, int64_t a_row, int64_t a_inner, const real *b,
@@ -97,7 +96,7 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
     unsigned across = (unsigned)((cols + SIZE - 1) / SIZE);
     for (unsigned t = threadIdx.x; t < down * across; t += BLOCK_THREADS) {
         unsigned r = t / across, s = t % across;
-        const real *left_at[SIZE], *right_at[SIZE]; /* beyond the end: the last, for nothing */
+        const real *left_at[SIZE], *right_at[SIZE]; /* beyond the end: the last one, not used */
         real sums[SIZE][SIZE] = {{0}};
 #pragma unroll
         for (int i = 0; i < SIZE; i++) {
@@ -131,8 +130,8 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
     __syncthreads();
 }
 
-/* take(i, j, sum) for every entry of the product op(A) op(B) (rows x cols), once and by one thread;
- * inner is the shared size. tf32: the factors are rounded to it. */
+/* Calls take(i, j, sum) for every entry of the product op(A) op(B) (rows x cols), once each and by
+ * one thread; inner is the shared size. tf32: the factors are rounded to it. */
 template <class F>
 static __device__ void block_gemm_each(bool tf32, int trans_a, int trans_b, int64_t rows,
                                        int64_t cols, int64_t inner, const real *a, int64_t lda,
@@ -156,7 +155,7 @@ static __device__ void block_gemm(bool tf32, int trans_a, int trans_b, int64_t r
         [&](int64_t i, int64_t j, real sum) { c[i * ldc + j] = (add ? c[i * ldc + j] : 0) + sum; });
 }
 
-/* The sum over a warp's lanes, for all of them; likewise the maximum, which is NaN if one is. */
+/* The sum over a warp's lanes, returned to all of them; likewise the maximum, NaN if any is. */
 template <class T> static __device__ __forceinline__ T warp_sum(T x)
 {
     for (int away = 16; away > 0; away /= 2)
@@ -176,7 +175,7 @@ template <class T> static __device__ __forceinline__ T warp_max(T x)
     return x;
 }
 
-/* The sum of the threads' x, for all of them. */
+/* The sum of the threads' x, returned to all of them. */
 template <class T> static __device__ T block_sum(T x)
 {
     __shared__ T parts[BLOCK_WARPS];
@@ -191,7 +190,7 @@ template <class T> static __device__ T block_sum(T x)
     return x;
 }
 
-/* The largest; NaN if one is. */
+/* The largest x; NaN if any is. */
 template <class T> static __device__ T block_max(T x)
 {
     __shared__ T parts[BLOCK_WARPS];
@@ -206,7 +205,7 @@ template <class T> static __device__ T block_max(T x)
     return x;
 }
 
-/* sums[c] = sum over the tile's rows of f(entry), or added to with `add`: a column each thread. */
+/* sums[c] = sum over the tile's rows of f(entry), or += with `add`; each thread sums a column. */
 template <class F>
 static __device__ void block_columns(int64_t rows, int64_t cols, const real *tile, int64_t stride,
                                      bool add, double *sums, F f)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# compile.sh OBJECT LOG DEPFILE NVCC ARGUMENT...: compiles a .cu file and keeps what the compiler
-# says about each kernel's registers; anything else it says is shown. As everywhere else products
-# and sums are rounded apart (-fmad=false); those to be fused say so (real_fma).
+# compile.sh OBJECT LOG DEPFILE NVCC ARGUMENT...: compiles a .cu file and keeps the compiler's
+# messages about each kernel's registers; other messages are shown. As everywhere else products
+# and sums are rounded separately (-fmad=false); code that needs fusion calls real_fma.
 set -u
 object=$1 log=$2 depfile=$3
 shift 3

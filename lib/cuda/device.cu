@@ -10,9 +10,9 @@ struct device {
     int ordinal;
     cudaStream_t stream;
     bool owns_stream;
-    cublasHandle_t blas; /* null until asked for */
+    cublasHandle_t blas; /* null until needed */
     void *blas_memory;   /* its workspace */
-    char failure[200];   /* the first; "": none */
+    char failure[200];   /* the first one; "" if there was none */
 };
 
 static const char *absence(cudaError_t error)
@@ -37,7 +37,7 @@ int device_count(const char **reason)
         count = 0;
     else if (count == 0)
         error = cudaErrorNoDevice;
-    cudaGetLastError(); /* not the next call's */
+    cudaGetLastError(); /* so that the next call does not report it */
     if (reason)
         *reason = absence(error);
     return count;
@@ -84,7 +84,7 @@ atn_status device_result(atn_context *context, int error, const char *what)
     return device_check(context);
 }
 
-/* A device that has failed is entered, too: its memory is given back. */
+/* Also works on a device that has failed, so that its memory can be freed. */
 atn_status device_enter(atn_context *context, int *before)
 {
     if (cudaGetDevice(before) != cudaSuccess)
@@ -162,7 +162,7 @@ atn_status device_allocate(atn_context *context, size_t bytes, void **memory)
 
 void device_release(atn_context *, void *memory)
 {
-    cudaFree(memory); /* tried even where the device has failed */
+    cudaFree(memory); /* tried even if the device has failed */
 }
 
 static atn_status copy(atn_context *context, void *to, const void *from, size_t bytes,
@@ -204,7 +204,7 @@ atn_status device_clear(atn_context *context, void *memory, size_t bytes)
                          "cudaMemset");
 }
 
-/* Rows of one matrix are equally far apart. */
+/* Each matrix is one 2D memset. */
 atn_status device_clear_tensor(atn_context *context, const atn_tensor *t)
 {
     size_t size = atn_dtype_size(t->dtype);
@@ -323,7 +323,7 @@ static size_t blas_workspace(int ordinal)
     return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 
-/* The stream goes first: to set it is to lose the workspace. */
+/* The stream is set first: setting it resets the workspace. */
 static atn_status open_blas(atn_context *context, device *d)
 {
     size_t bytes = blas_workspace(d->ordinal);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The seam between the library and the CUDA runtime: opening a device, its memory, copies, waiting,
- * and every error turned into a status with a reason in the context (core/backend.h). */
+/* The interface to the CUDA runtime: opening a device, its memory, copies, waiting. Every error
+ * becomes a status with a reason in the context (core/backend.h). */
 #ifndef CUDA_DEVICE_H
 #define CUDA_DEVICE_H
 
@@ -10,19 +10,19 @@
 extern "C" {
 #endif
 
-/* Devices there are, and if there are none why. */
+/* The number of devices; if it is 0, *reason says why. */
 int device_count(const char **reason);
 atn_status device_describe(int ordinal, atn_device_info *info);
 
-/* What a context for ATN_CUDA has in addition. */
+/* The state of a context for ATN_CUDA. */
 typedef struct device device; /* context->device */
 atn_status device_open(atn_context *context, int ordinal, void *stream);
 void device_close(atn_context *context);
 
-/* Every call of the library may come from another thread than the last, and leaves that thread's
- * current device as it was. device_enter makes the context's device the current one and sets
- * *before to the one that device_leave makes it again, whatever is returned. All below but
- * device_blas are called in between, by backend.c or heads.c. */
+/* Calls of the library may come from different threads, and must leave the calling thread's current
+ * device unchanged. device_enter makes the context's device the current one and stores the previous
+ * one in *before, whatever it returns; device_leave restores that. All functions below except
+ * device_blas are called between the two. */
 atn_status device_enter(atn_context *context, int *before);
 void device_leave(int before);
 
@@ -41,7 +41,7 @@ atn_status device_clear_tensor(atn_context *context, const atn_tensor *tensor);
 
 atn_status device_synchronise(atn_context *context);
 
-/* An event on the stream, made first if *mark is null; and the time between two. */
+/* Records an event on the stream, created if *mark is null; the time between two events. */
 atn_status device_mark(atn_context *context, void **mark);
 void device_free_mark(atn_context *context, void *mark);
 atn_status device_between(atn_context *context, const void *from, const void *to, double *seconds);
@@ -52,7 +52,7 @@ atn_status device_check_memory(atn_context *context, const char *name, const voi
 /* ATN_ERR_DEVICE once something has failed, with the first failure as the reason. */
 atn_status device_check(atn_context *context);
 
-int device_multiprocessors(const atn_context *context); /* 1 if it does not say */
+int device_multiprocessors(const atn_context *context); /* 1 if the device does not say */
 
 /* Bytes of shared memory that a block can ask for; 48 KiB if the device does not say. */
 size_t device_shared(const atn_context *context);
@@ -60,14 +60,13 @@ size_t device_shared(const atn_context *context);
 /* The context's cudaStream_t. */
 void *device_stream(const atn_context *context);
 
-/* The context's cublasHandle_t, made when it is first asked for. It has one stream and a workspace
- * of its own for as long as it lives, so that its products allocate nothing and are the same bits
- * from run to run, for one version of cuBLAS on devices of one architecture and as many
- * multiprocessors. */
+/* The context's cublasHandle_t, created when it is first needed. It keeps one stream and its own
+ * workspace, so that its products allocate nothing and are the same bits from run to run, for one
+ * version of cuBLAS on devices of one architecture and number of multiprocessors. */
 atn_status device_blas(atn_context *context, void **handle);
 
-/* What a call of the CUDA runtime returned, as a status; `what` says which. Anything but success
- * and want of memory poisons the context. */
+/* Turns what a call of the CUDA runtime returned into a status; `what` names the call. Any error
+ * except lack of memory poisons the context. */
 atn_status device_result(atn_context *context, int error, const char *what);
 
 #ifdef __cplusplus

@@ -22,9 +22,9 @@ static __device__ int64_t list_present(int64_t length, const unsigned char *mask
     int64_t count = 0;
     unsigned lane = threadIdx.x;
     for (int64_t i = 0; i < length; i += 32) {
-        bool there = i + lane < length && (!mask || mask[i + lane]);
-        unsigned all = __ballot_sync(0xffffffffu, there);
-        if (there)
+        bool present = i + lane < length && (!mask || mask[i + lane]);
+        unsigned all = __ballot_sync(0xffffffffu, present);
+        if (present)
             positions[count + __popc(all & ((1u << lane) - 1))] = i + lane;
         count += __popc(all);
     }
@@ -56,7 +56,7 @@ static __device__ bool rows_bad(const token_rows &rows, int64_t first, int64_t e
     return bad;
 }
 
-/* head has no room for the flag; the call has. */
+/* Sets the flags of heads for which bad(chunk) is true. */
 template <bool (*bad)(const head &)>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     note_bad(const __grid_constant__ head_call c, int64_t chunks)
@@ -95,9 +95,9 @@ static __device__ bool gradients_bad(const head &h)
            rows_bad(h.grad_v, h.first_key, h.end_key, h.dv);
 }
 
-/* ---- All rows, also those that are not there ---- */
+/* ---- All rows, padded ones included ---- */
 
-/* The rows of a tensor, as one chunk's share: f(index of the row's head, row, column). */
+/* Calls f(index of the head, row, column) for every entry of a tensor. */
 template <class F> static __device__ void each_entry(const atn_tensor &t, F f)
 {
     int64_t each = t.rows * t.cols, pieces = t.batch * t.heads;
@@ -106,14 +106,14 @@ template <class F> static __device__ void each_entry(const atn_tensor &t, F f)
         f(e / each, e % each / t.cols, e % t.cols);
 }
 
-/* A head with NaN or infinity is NaN in all of its rows; rows of padding are 0. */
+/* Sets all rows of a head that has NaN or infinity to NaN, and padded rows to 0. */
 static __global__ void finish_rows(const __grid_constant__ head_call c, atn_tensor t,
                                    const unsigned char *mask)
 {
     each_entry(t, [&](int64_t piece, int64_t i, int64_t col) {
-        bool there = !mask || mask[piece / t.heads * t.rows + i];
+        bool present = !mask || mask[piece / t.heads * t.rows + i];
         bool bad = c.plan.nonfinite[piece];
-        if (bad || !there)
+        if (bad || !present)
             rows_set(rows_of(t, piece, NULL), i, col, bad ? (real)NAN : (real)0);
     });
 }
@@ -125,7 +125,7 @@ static __global__ void round_rows(atn_tensor from, atn_tensor to)
     });
 }
 
-/* A parameter's sums that are not finite make their heads bad. */
+/* Flags the heads whose sums for a parameter are not finite. */
 static __global__ void note_bad_sums(const __grid_constant__ head_call c, int p)
 {
     int64_t size = c.plan.sum_sizes[p];
@@ -156,16 +156,16 @@ static __global__ void add_parameter(const __grid_constant__ head_call c, int p,
     }
 }
 
-/* Whether piece i of the batch has a share in a matrix of a parameter's gradient: every head in the
- * only one, or each in its own. */
+/* Whether piece i of the batch contributes to a matrix of a parameter's gradient: all heads share
+ * one, or each has its own. */
 static __device__ bool has_share(const head_call &c, const atn_tensor &to, int64_t i,
                                  int64_t matrix)
 {
     return to.heads == 1 || i % c.plan.shape.heads == matrix;
 }
 
-/* Heads whose sum leaves the range, though none of them does, are bad. (Threads that meet others'
- * notes leave them to it.) */
+/* Flags all heads that contribute to an entry that is not finite, unless one of them is flagged
+ * already. (It may have been flagged by another thread, which then flags the others.) */
 static __global__ void note_bad_parameter(const __grid_constant__ head_call c, atn_tensor to)
 {
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads, size = to.rows * to.cols;
@@ -179,7 +179,7 @@ static __global__ void note_bad_parameter(const __grid_constant__ head_call c, a
     }
 }
 
-/* NaN in the matrices that bad heads have a share in; a row of blocks for each. */
+/* Sets the matrices to NaN that flagged heads contribute to; a row of blocks for each matrix. */
 static __global__ void spoil_parameter(const __grid_constant__ head_call c, atn_tensor to)
 {
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads, size = to.rows * to.cols;
@@ -267,7 +267,7 @@ static atn_status forward(atn_context *context, const cuda_heads *heads,
     return l.status;
 }
 
-/* Gradients are summed in what is computed in: for bf16 and f16 in memory of the plan's. */
+/* Gradients are summed in the type of the arithmetic: for bf16 and f16 in memory of the plan. */
 static atn_tensor gradient_memory(const cuda_heads *heads, const atn_tensor *caller, real **free)
 {
     if (heads->desc.dtype != ATN_BF16 && heads->desc.dtype != ATN_F16)
@@ -297,7 +297,7 @@ static void open_parameters(head_launch *l, const atn_gradients *gradients)
         }
 }
 
-static void inspect_parameter(head_launch *l, int p)
+static void check_parameter(head_launch *l, int p)
 {
     int64_t pieces = l->call.plan.shape.batch * l->call.plan.shape.heads;
     head_note(l,
@@ -306,8 +306,8 @@ static void inspect_parameter(head_launch *l, int p)
               "the search for NaN");
 }
 
-/* A parameter's gradient as matrices that heads have shares in: the operator itself adds up those
- * that all share. */
+/* A parameter's gradient, viewed as one matrix that all heads contribute to if the operator itself
+ * adds up the heads' parts. */
 static atn_tensor shares_of(const head_launch *l, int p, const atn_tensor *to)
 {
     atn_tensor shares = *to;
@@ -366,14 +366,14 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
     round_gradient(&l, &c->grad_v, gradients->v);
     if (gradients->k)
         round_gradient(&l, &c->grad_k, gradients->k);
-    /* Rounding may overflow, too: what the caller gets is searched for infinity. */
+    /* Rounding to the caller's type may overflow, so the final gradients are checked, too. */
     c->grad_q = *gradients->q;
     c->grad_v = *gradients->v;
     c->grad_k = gradients->k ? *gradients->k : c->grad_q;
     find_bad<gradients_bad>(&l);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (c->wanted & 1u << p && l.status == ATN_OK)
-            inspect_parameter(&l, p);
+            check_parameter(&l, p);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p] && l.status == ATN_OK)
             add_heads(&l, p, gradients->parameters[p]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of an operator that works head by head, for one `real`: passes, each run by one
- * block per head, or per head and chunk of its tokens. heads.cu runs the operator: it checks for
- * NaN, finds the tokens that are there, rounds gradients and adds up parameters'. */
+/* The parts of an operator that works head by head, for one `real`: passes, each run by one block
+ * per head, or per head and chunk of its tokens. heads.cu runs the operator: it checks for NaN,
+ * removes padding, rounds gradients and adds up those of parameters. */
 #ifndef CUDA_HEADS_CUH
 #define CUDA_HEADS_CUH
 
@@ -14,33 +14,33 @@
 /* Tokens that a block works on at a time. */
 enum { HEAD_TILE = 64 };
 
-/* One head of a call, and one chunk of it. Padding has been left out: n and n_k count the tokens
- * that are there. A pass over heads has one chunk, which is all of it. */
+/* One head of a call, and one chunk of it. Padding has been removed: n and n_k count the remaining
+ * tokens. In a pass over heads the only chunk is the whole head. */
 typedef struct {
     const atn_attention_desc *desc;
     bool tf32;
     int64_t index, heads, batch; /* which of the h heads, for parameters; which entry */
     int64_t piece;               /* batch * heads + index */
     int64_t n, n_k, d, dv;       /* queries, keys (either may be 0), widths */
-    int64_t length, key_length;  /* before padding was left out */
-    int64_t chunk, chunks;       /* which, of how many the plan cut the head into */
-    int64_t step;                /* of a pass that is run more than once (head_call) */
-    int64_t chunk_tokens;        /* its tokens; the last has fewer */
+    int64_t length, key_length;  /* with padding */
+    int64_t chunk, chunks;       /* which chunk, of how many the plan cut the head into */
+    int64_t step;                /* of a pass that runs more than once (head_call) */
+    int64_t chunk_tokens;        /* tokens of a chunk; the last may have fewer */
     int64_t first, end;          /* this chunk's queries */
     int64_t first_key, end_key;  /* and keys */
     token_rows q, k, v;
     token_rows out; /* forward: every row of the chunk is to be overwritten */
     token_rows grad_out, grad_q, grad_k, grad_v; /* backward: gradients are added to. grad_k may be
                                                     the same memory as grad_q */
-    real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's of this entry, dense, to be added to;
-                                                   null: not wanted */
+    real *grad_parameters[ATN_PARAMETER_COUNT];  /* of this head and entry, dense, to be added to;
+                                                    null: not wanted */
     real *state;    /* head_reals, kept from the first pass to the last */
-    real *partials; /* the head's chunks', chunk_reals each, kept likewise */
+    real *partials; /* of the head's chunks, chunk_reals each, kept likewise */
     int64_t chunk_reals;
-    real *work; /* block_reals, holding anything */
+    real *work; /* block_reals, uninitialised */
 } head;
 
-/* The place of row i, column c of a token before padding was left out: */
+/* The position that token i had before padding was removed. */
 static __device__ __forceinline__ int64_t head_position(const token_rows &rows, int64_t i)
 {
     return rows.positions ? rows.positions[i] : i;
@@ -74,8 +74,8 @@ static __device__ __forceinline__ token_rows head_parameter(const atn_tensor &t,
     return rows;
 }
 
-/* partials[0 .. count - 1] of all chunks, added up in order into to; they start `offset` into each.
- */
+/* Adds up `count` partial sums of all chunks, from `offset` on in each, in order, and stores the
+ * sums in `to`. */
 static __device__ void head_add_chunks(const head &h, int64_t offset, int64_t count, real *to)
 {
     BLOCK_EACH (e, count) {
@@ -87,23 +87,23 @@ static __device__ void head_add_chunks(const head &h, int64_t offset, int64_t co
     __syncthreads();
 }
 
-/* This chunk's. */
+/* The partial sums of this chunk. */
 static __device__ __forceinline__ real *head_partial(const head &h)
 {
     return h.partials + h.chunk * h.chunk_reals;
 }
 
-/* What a kernel is given. */
+/* The arguments of a kernel. */
 typedef struct {
     cuda_heads plan;
     atn_tensor q, k, v, out, grad_out, grad_q, grad_k, grad_v; /* k is q where the call has none */
     const unsigned char *query_mask, *key_mask;
     bool masked, backward;
     unsigned wanted; /* bit p: parameter p's gradient */
-    int64_t step;    /* set before a pass is launched, where it is run more than once */
+    int64_t step;    /* set before each launch of a pass that runs more than once */
 } head_call;
 
-/* A call while it is being launched; after a failure nothing more is. */
+/* A call that is being launched; after a failure nothing more is launched. */
 typedef struct {
     atn_context *context;
     const cuda_heads *heads;        /* the plan, which may be the first member of a larger one */
@@ -120,7 +120,7 @@ static __device__ token_rows rows_of(const atn_tensor &t, int64_t piece, const i
     return rows;
 }
 
-/* One thread fills in the block's. chunks: of this pass, 1 or the plan's. */
+/* Fills in the block's head, by one thread. chunks: those of this pass, 1 or the plan's. */
 static __device__ void head_open(const head_call &c, int64_t piece, int64_t chunk, int64_t chunks,
                                  head *h)
 {
@@ -173,12 +173,12 @@ static __device__ void head_open(const head_call &c, int64_t piece, int64_t chun
 
 /* ---- Passes ---- */
 
-/* One block for each head and chunk; heads that are not finite are left out unless `always`. */
+/* One block for each head and chunk; heads that are not finite are skipped unless `always`. */
 template <void (*pass)(const head &), bool always>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     run_pass(const __grid_constant__ head_call c, int64_t chunks)
 {
-    __shared__ head h; /* not in every thread's registers */
+    __shared__ head h; /* shared, to save the threads' registers */
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
     for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
         if (threadIdx.x == 0)
@@ -190,7 +190,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-/* The same for passes that are given more than a head. */
+/* The same for passes with an argument besides the head. */
 template <class T, void (*pass)(const head &, const T &), bool always>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     run_pass_with(const __grid_constant__ head_call c, const __grid_constant__ T more,
@@ -262,13 +262,12 @@ static void launch_pass_with(head_launch *l, const T &more, int64_t chunks, cons
     launch_blocks(l, chunks, name, run_pass_with<T, pass, always>, more);
 }
 
-/* Every pass is run over all heads, with all chunks' blocks at once; what one writes the next may
- * read. */
+/* A launch runs one pass over all heads and chunks; the next pass may read its results. */
 #define OVER_HEADS(launch, pass) launch_pass<pass, false>(launch, 1, #pass)
 #define OVER_CHUNKS(launch, pass)                                                                  \
     launch_pass<pass, false>(launch, (launch)->call.plan.chunks, #pass)
 
-/* For what heads of a batch share: the pass sees the call, and head_state of those heads that are
+/* For passes across heads: the pass gets the call, and reads head_state of the heads that are
  * finite (plan.nonfinite). */
 #define OVER_ALL(launch, pass)                                                                     \
     do {                                                                                           \
@@ -290,11 +289,11 @@ typedef struct {
                   head_sizes *sizes);
     void (*forward)(head_launch *launch);
     void (*backward)(head_launch *launch);
-    /* Whether forward sees to NaN in inputs and outputs by itself; null: never. */
+    /* Whether forward itself checks inputs and outputs for NaN; null: never. */
     bool (*inspects)(const head_launch *launch) = NULL;
 } head_operator;
 
-/* Each operator's own, in its folder's cuda.cu; SOFT++ is SOFT's. */
+/* One for each operator, in the cuda.cu of its folder; SOFT++ uses SOFT's. */
 extern "C" {
 #define HEADS_EXTERN(name) extern const head_operator R(cuda_operator_##name);
 #define SOFT_EXTERN(name)

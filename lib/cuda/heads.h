@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operators that work head by head, on CUDA, as the rest of the library sees them. */
+/* The operators that work head by head on CUDA, as the rest of the library calls them. */
 #ifndef CUDA_HEADS_H
 #define CUDA_HEADS_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* What an operator keeps, in elements of what is computed in: per block that runs, per head of the
- * batch, and per head and chunk. */
+/* An operator's memory, in elements of the type of the arithmetic: per running block, per head of
+ * the batch, and per head and chunk. */
 typedef struct {
     int64_t block_reals, head_reals, chunk_reals;
 } head_sizes;
@@ -20,16 +20,16 @@ static inline CORE_ON_DEVICE int64_t larger_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Bytes. A block whose work needs more shared memory than this has it in device memory; two blocks
- * of this size fit a multiprocessor of compute capability 8.0 or 9.0. */
+/* Bytes. A block that needs more than this for its work has it in device memory instead of shared
+ * memory; two blocks of this size fit a multiprocessor of compute capability 8.0 or 9.0. */
 enum { HEAD_SHARED = 80 * 1024 };
 
-/* A planned operator. Everything is device memory but for this struct. */
+/* A planned operator. All pointers are to device memory. */
 typedef struct {
     atn_attention_desc desc;
     atn_attention_shape shape;
-    int64_t sum_sizes[ATN_PARAMETER_COUNT]; /* of a head's share of a parameter; 0: not given, or
-                                               not differentiable */
+    int64_t sum_sizes[ATN_PARAMETER_COUNT]; /* of a head's part of a parameter's gradient; 0: not
+                                               given, or not differentiable */
     head_sizes sizes;
     int64_t chunk, chunks;           /* tokens per chunk; chunks per head */
     int64_t blocks;                  /* the most that run at a time; 0: no limit */
@@ -46,20 +46,19 @@ typedef struct {
 
 extern const operator_family cuda_heads_family;
 
-/* What plans of other families that heads.cu runs share with that one; such a plan has a cuda_heads
- * as its first member. */
+/* For plans of other families that heads.cu runs, whose first member is a cuda_heads. */
 
-/* Cuts heads into chunks of so many tokens or more. */
+/* Cuts heads into chunks of at least `least` tokens. */
 void cuda_heads_cut(cuda_heads *heads, int64_t least);
 /* A block whose work does not fit into shared memory has it in device memory. */
 void cuda_heads_fit(cuda_heads *heads, head_sizes sizes);
 void cuda_heads_layout(core_arena *arena, cuda_heads *heads);
 /* `count` pieces of `each` elements. */
 void *cuda_heads_take(core_arena *arena, int64_t count, int64_t each, size_t size);
-/* Bytes of an element of what is computed in. */
+/* Bytes of an element in the type of the arithmetic. */
 size_t cuda_heads_element(const cuda_heads *heads);
 
-/* The arithmetic, one table for each type that is computed in. */
+/* One table for each type of the arithmetic. */
 typedef struct {
     void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   head_sizes *sizes);
@@ -74,7 +73,7 @@ extern const cuda_heads_table cuda_heads_f32, cuda_heads_f64;
 
 const cuda_heads_table *cuda_heads_get(const cuda_heads *heads);
 
-/* The table's, with the context's device as the current one. */
+/* The functions of the table, with the context's device as the current one. */
 atn_status cuda_heads_forward(atn_context *context, const cuda_heads *heads,
                               const atn_attention_inputs *inputs, atn_tensor *out);
 atn_status cuda_heads_backward(atn_context *context, const cuda_heads *heads,

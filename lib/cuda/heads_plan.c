@@ -9,12 +9,12 @@
 #include "cuda/device.h"
 
 /* Tokens a chunk has at least, a multiple of those a block works on at a time, and the most chunks
- * per head: what chunks sum up stays small compared with the tokens. The shape alone decides, so
- * the bits of a result do not depend on the device. */
+ * per head: the partial sums then stay small compared with the tokens. Chunks depend on the shape
+ * alone, so that the bits of a result do not depend on the device. */
 enum { LEAST_CHUNK = 256, CHUNK_MULTIPLE = 64, MOST_CHUNKS = 128 };
 
-/* Where the blocks' work is in device memory no more run than there is work for, than fill any
- * device, or than this much memory holds. */
+/* If the blocks' work is in device memory, the number of blocks is limited by the work to do, by
+ * what fills any device, and by the memory they need. */
 enum { MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
 static const double most_work = 256.0 * 1024 * 1024;
 
@@ -62,7 +62,7 @@ void cuda_heads_cut(cuda_heads *heads, int64_t least)
     heads->chunks = (longest + heads->chunk - 1) / heads->chunk;
 }
 
-/* Where the blocks' work lies, and so how many blocks may run. */
+/* Decides where the blocks' work lies and how many blocks may run. */
 static void place_work(cuda_heads *heads)
 {
     double bytes = (double)heads->sizes.block_reals * (double)cuda_heads_element(heads);
@@ -76,7 +76,7 @@ static void place_work(cuda_heads *heads)
 void cuda_heads_fit(cuda_heads *heads, head_sizes sizes)
 {
     int64_t *const all[] = {&sizes.block_reals, &sizes.head_reals, &sizes.chunk_reals};
-    for (int i = 0; i < 3; i++) /* so that every piece can start with doubles or vectors */
+    for (int i = 0; i < 3; i++) /* so that every piece is aligned for doubles and vectors */
         *all[i] = (*all[i] + 3) / 4 * 4;
     heads->sizes = sizes;
     place_work(heads);
@@ -146,7 +146,7 @@ static void layout(core_arena *arena, void *state)
     cuda_heads_layout(arena, state);
 }
 
-/* The flags of so many heads are fetched at a time. */
+/* The number of heads whose flags are fetched at a time. */
 enum { FETCHED = 256 };
 
 static atn_status outcome(atn_context *context, void *state, atn_attention_info *info)

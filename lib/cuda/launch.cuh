@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launching kernels. The same sources are compiled by nvcc for the device and, for the tests, by
- * the C++ compiler against an emulator (ATN_EMULATED); here is all that differs. */
+ * the C++ compiler against an emulator (ATN_EMULATED); all differences are in this file. */
 #ifndef CUDA_LAUNCH_CUH
 #define CUDA_LAUNCH_CUH
 
@@ -19,8 +19,8 @@ template <class T> static __device__ __forceinline__ T *cuda_shared()
 #endif
 }
 
-/* Memory as vectors of 8 or 16 bytes. A device loads and stores them only where they are aligned to
- * their size; the emulator fails the launch where they are not. */
+/* Memory as vectors of 8 or 16 bytes. A device requires them to be aligned to their size; the
+ * emulator fails a launch where they are not. */
 template <class T, class M> static __device__ __forceinline__ T *cuda_vectors(M *memory)
 {
 #ifdef ATN_EMULATED
@@ -29,11 +29,11 @@ template <class T, class M> static __device__ __forceinline__ T *cuda_vectors(M 
     return reinterpret_cast<T *>(memory);
 }
 
-/* Lets a kernel's blocks have as much dynamic shared memory as the device offers in addition to
- * what the kernel has of its own. That is an attribute of the kernel on the current device, in
- * force for all host threads: were it set to what a launch needs, another thread could lower it
- * before the launch. It is set once; a kernel that takes another's place in the table sets it
- * again. */
+/* Allows a kernel's blocks as much dynamic shared memory as the device offers beyond the kernel's
+ * static shared memory. This is an attribute of the kernel on the current device and applies to all
+ * host threads: if each launch set what it needs, another thread could lower it before the launch.
+ * So it is set once; the table of kernels is small, and a kernel that was displaced from it sets
+ * the attribute again. */
 static inline cudaError_t cuda_raise_shared(const void *kernel)
 {
     enum { DEVICES = 64, PLACES = 64 };
@@ -58,8 +58,8 @@ static inline cudaError_t cuda_raise_shared(const void *kernel)
     return error;
 }
 
-/* Enqueues kernel(arguments...). More than 48 KiB of shared memory must be asked for by name: of
- * dynamic memory and what the kernel has of its own, less than 16 KiB where it takes both. */
+/* Enqueues kernel(arguments...). Dynamic and static shared memory of more than 48 KiB together must
+ * be requested explicitly; the static part is less than 16 KiB in a kernel that has both. */
 template <class... P, class... A>
 static cudaError_t cuda_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                                cudaStream_t stream, A... arguments)

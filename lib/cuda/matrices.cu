@@ -45,7 +45,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     }
 }
 
-/* NaN counts as equal to NaN, and as any storage's. */
+/* NaN counts as equal to NaN, and as a number of every storage type. */
 static __device__ bool is_marked(const caller_matrix &m, atn_storage storage, int64_t i, int64_t j)
 {
     real x = get(m, i, j);

@@ -20,20 +20,20 @@ static inline __host__ __device__ int64_t matrix_padded(int64_t m)
     return (m + MATRIX_TILE - 1) / MATRIX_TILE * MATRIX_TILE;
 }
 
-/* An odd number of tiles, so that columns spread over the banks of shared memory. */
+/* An odd number of tiles, so that a column is spread over the banks of shared memory. */
 static inline __host__ __device__ int64_t matrix_stride(int64_t m)
 {
     int64_t padded = matrix_padded(m);
     return padded / MATRIX_TILE % 2 ? padded : padded + MATRIX_TILE;
 }
 
-/* Elements of one. */
+/* Elements of a matrix. */
 static inline __host__ __device__ int64_t matrix_reals(int64_t m)
 {
     return matrix_padded(m) * matrix_stride(m);
 }
 
-/* The block's threads share the entries, a row each warp. */
+/* The block's threads share the entries, one row per warp. */
 #define MATRIX_ENTRIES(i, j, shape)                                                                \
     for (int i = (int)threadIdx.x / 32; i < (shape).m; i += BLOCK_WARPS)                           \
         for (int j = (int)threadIdx.x % 32; j < (shape).m; j += 32)
@@ -153,7 +153,7 @@ static __device__ void matrix_multiply(const matrix_shape &shape, const real *a,
 
 /* ---- Norms, symmetry ---- */
 
-/* The sums of the threads' a and of their b, for all of them. */
+/* The sums of the threads' a and of their b, returned to all of them. */
 static __device__ void block_sum_pair(double *a, double *b)
 {
     __shared__ double parts[2][BLOCK_WARPS];
@@ -172,7 +172,7 @@ static __device__ void block_sum_pair(double *a, double *b)
     __syncthreads();
 }
 
-/* A finite sum of squares that is in the range where it is accurate. */
+/* Whether a sum of squares is finite and in the range where it is accurate. */
 static __device__ __forceinline__ bool is_safe_square(double sum)
 {
     return sum >= 0x1p-900 && sum <= 0x1p1000;
@@ -220,7 +220,7 @@ static __device__ double matrix_norm1(int m, const real *a, int64_t stride)
     return block_max(norm);
 }
 
-/* The first row that has it. */
+/* The first row whose absolute sum is |A|_1. */
 static __device__ int matrix_norm1_row(int m, const real *a, int64_t stride)
 {
     double norm = matrix_norm1(m, a, stride);

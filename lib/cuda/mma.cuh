@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a warp does with tensor cores: matrix products of 16 x 8 with f32 sums, loads of their
- * factors from shared memory, copies into it that run on while the warp works, and the three
- * conversions that go with them. All are instructions of compute capability 8.0 (PTX ISA, "Warp
- * Level Matrix Multiply-Accumulate", "Matrix Fragments"); nothing else in lib/cuda is written in
- * PTX. Next to each is what it does, for the emulator.
+/* A warp's operations with tensor cores: matrix products of 16 x 8 with f32 sums, loads of their
+ * factors from shared memory, asynchronous copies into it, and the three conversions they need. All
+ * are instructions of compute capability 8.0 (PTX ISA, "Warp Level Matrix Multiply-Accumulate",
+ * "Matrix Fragments"); nothing else in lib/cuda is written in PTX. Next to each is its emulation.
  *
  * A product has 32-byte rows of its factors: 16 elements of bf16 or f16, or 8 of tf32. With
  * g = lane / 4, t = lane % 4, a lane holds of
@@ -38,7 +37,7 @@ static __device__ __forceinline__ int mma_lane(void)
 
 /* ---- Conversions ---- */
 
-/* The smaller; NaN if one is. */
+/* The smaller one; NaN if either is. */
 static __device__ __forceinline__ float mma_min(float a, float b)
 {
 #ifdef ATN_EMULATED
@@ -50,8 +49,8 @@ static __device__ __forceinline__ float mma_min(float a, float b)
 #endif
 }
 
-/* 2^x to about 2^-22, relatively, subnormal results as 0. What it is used for is then rounded to 11
- * bits or fewer, and adds to that error less than 2^-10 of it. */
+/* 2^x with a relative error of about 2^-22, subnormal results as 0. The results are then rounded to
+ * 11 bits or fewer, and this error is less than 2^-10 of that one. */
 static __device__ __forceinline__ float mma_exp2(float x)
 {
 #ifdef ATN_EMULATED
@@ -126,20 +125,21 @@ static inline double mma_element_of(const uint32_t *words, int stride, int withi
     return within % per_word ? mma_high<TYPE>(word) : mma_low<TYPE>(word);
 }
 
-/* Which of the four lanes of a row has element `within`. */
+/* The lane, of the four of a row, that holds element `within`. */
 template <mma_type TYPE> static inline int mma_owner(int row, int within)
 {
     const int each = mma_element<TYPE>::INNER / 2, per_word = each / 4;
     return row % 8 * 4 + within % each / per_word;
 }
 
-/* terms[0] + ... + terms[count - 1] as an adder of many operands has it: all are cut off, towards
- * 0, at the last place that the largest has in f32; the sum of what is left is exact and cut off
- * once more. Tensor cores add so: products are exact, significands are aligned to the largest
+/* terms[0] + ... + terms[count - 1] as an adder of many operands computes it: all are truncated
+ * towards 0 at the last place that the largest has in f32; their sum is exact and truncated once
+ * more. Tensor cores add in this way: products are exact, significands are aligned to the largest
  * exponent and truncated, and the sum is normalised in the end only (Fasi, Higham, Mikaitis,
  * Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7, 2021, of V100, T4
- * and A100). How many places the adder has beyond those of f32, and how many operands at once,
- * differs from device to device and is not documented: none, and all, lose most. */
+ * and A100). How many extra places the adder has beyond those of f32, and how many operands it adds
+ * at once, differs from device to device and is not documented. Here it has no extra places and
+ * adds all operands at once, which loses most. */
 static inline float mma_sum(int count, const double *terms)
 {
     double plain = 0, largest = 0x1p-126;
@@ -241,7 +241,7 @@ static __device__ __forceinline__ void mma_load_transposed(uint32_t (&words)[4],
 #endif
 }
 
-/* ---- Copies into shared memory that run on ---- */
+/* ---- Asynchronous copies into shared memory ---- */
 
 /* 16 bytes, of which the last 16 - bytes are 0 and not read; both addresses are multiples of 16. */
 static __device__ __forceinline__ void mma_copy(void *to, const void *from, int bytes)
@@ -266,7 +266,7 @@ static __device__ __forceinline__ void mma_copy_group(void)
 #endif
 }
 
-/* Waits until no more than the last `groups` of this thread's groups are under way. */
+/* Waits until at most the last `groups` groups of this thread are unfinished. */
 template <int groups> static __device__ __forceinline__ void mma_copy_wait(void)
 {
 #ifdef ATN_EMULATED

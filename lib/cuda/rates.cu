@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fused multiply-adds and nothing else, for what a device does of them at most. */
+/* Fused multiply-adds and nothing else, to measure the device's peak rate. */
 #include "cuda/rates.h"
 
 #include "cuda/device.h"
 #include "cuda/launch.cuh"
 #include "cuda/real.cuh"
 
-/* A multiply-add has a latency of a few cycles: chains of one thread, and warps, hide it. */
+/* Several chains per thread, and several warps, hide the latency of a multiply-add. */
 enum { CHAINS = 8, THREADS = 256, BLOCKS_EACH = 8, UNROLLED = 16 };
 
 /* x <- a x + b stays between 0 and 1 for the factors it is called with, so nothing is ever stored;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* f32 and f64 from one source, as in cpu/real.h: the operators' files are compiled twice, once with
- * REAL_F32 and once with REAL_F64 defined. `real` is what is computed in; what the caller's memory
- * holds (f32, f64, bf16, f16) is known when a call is made and converted at every load and store.
- */
+ * REAL_F32 and once with REAL_F64 defined. `real` is the type of the arithmetic; the type of the
+ * caller's memory (f32, f64, bf16, f16) is an argument of a call, and every load and store
+ * converts. */
 #ifndef CUDA_REAL_CUH
 #define CUDA_REAL_CUH
 
@@ -38,8 +38,8 @@ typedef double real;
 #error "compile with REAL_F32 or REAL_F64"
 #endif
 
-/* a b + c, rounded once on a device, where nothing else is fused: for the sums that
- * most of the arithmetic is in. The emulator rounds twice: its host may have no such operation. */
+/* a b + c, rounded once on a device, where nothing else is fused: for the sums that make up most of
+ * the arithmetic. The emulator rounds twice, because its host may lack the instruction. */
 static __device__ __forceinline__ real real_fma(real a, real b, real c)
 {
 #if defined ATN_EMULATED
@@ -88,8 +88,8 @@ static __device__ __forceinline__ void real_store(void *memory, atn_dtype type, 
 #endif
 }
 
-/* A factor of a product as tf32 holds it: 11 bits, to nearest, ties away from zero, as the tensor
- * cores' own conversion rounds. */
+/* A factor of a product rounded to tf32: 11 bits, to nearest, ties away from zero, as the tensor
+ * cores' conversion rounds. */
 static __device__ __forceinline__ real real_factor(bool tf32, real x)
 {
 #ifdef REAL_F64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA's part of attnum/timing.h that is no CUDA itself. */
+/* The part of attnum/timing.h for CUDA that contains no CUDA code. */
 #include "cuda/timing.h"
 
 #include "cuda/device.h"

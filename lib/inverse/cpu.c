@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All matrices of a call, each by the method the description names. */
+/* Inverts all matrices of a call by the method that the description names. */
 #include <omp.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "inverse/plan.h"
 #include "inverse/trace.h"
 
-/* What Newton-Raphson works in. */
+/* Work matrices of Newton-Raphson. */
 enum { WORK_MATRICES = 3 };
 
 static atn_status (*const methods[ATN_INVERSE_COUNT])(const inverse_problem *) = {
@@ -45,7 +45,7 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
                             ? R(polynomial_work)(m)
                             : (WORK_MATRICES + (desc->stopping == ATN_STOPPING_BEST)) * m * m;
     }
-    memory->reals = whole_vectors(memory->reals); /* threads' pieces share no cache line */
+    memory->reals = whole_vectors(memory->reals); /* so that threads' pieces share no cache line */
 }
 
 double R(inverse_roundoff)(const atn_inverse_desc *desc)
@@ -82,13 +82,6 @@ static double tolerance(const atn_inverse_desc *desc)
     return desc->tolerance >= 0 ? desc->tolerance : sqrt(R(inverse_roundoff)(desc));
 }
 
-/* What a residual above the tolerance is called. */
-static const atn_status failures[ATN_STOP_COUNT] = {
-    [ATN_STOP_ITERATIONS] = ATN_NOT_CONVERGED, [ATN_STOP_NO_ALPHA] = ATN_NOT_CONVERGED,
-    [ATN_STOP_NONFINITE] = ATN_NOT_CONVERGED,  [ATN_STOP_DIRECT] = ATN_SINGULAR,
-    [ATN_STOP_ROUNDING] = ATN_STAGNATED,       [ATN_STOP_DIVERGED] = ATN_NOT_CONVERGED,
-};
-
 static atn_status invert_one(inverse_problem *p)
 {
     p->info->residual = NAN; /* until measured */
@@ -102,11 +95,11 @@ static atn_status invert_one(inverse_problem *p)
     atn_status status = methods[p->desc->method](p);
     if (status != ATN_OK)
         return status;
-    atn_status failure = failures[p->info->stop];
-    if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* 1 / lambda left the range of the type */
+    atn_status failure = core_inverse_failure(p->info->stop);
+    if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* 1 / lambda exceeded the range of the type */
         memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
         p->info->residual = 1;
-        p->info->rank = p->keep_factor ? 0 : p->info->rank; /* a factor of nothing */
+        p->info->rank = p->keep_factor ? 0 : p->info->rank; /* there is no factor */
         return failure;
     }
     return p->keep_factor || p->info->residual <= tolerance(p->desc) ? ATN_OK : failure;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Y = X W of all matrices of a call: X as it is, or as the factor it is kept as. Each thread has
- * one X, which is still in its caches when it is applied. */
+/* Y = X W for all matrices of a call, with X itself or with its factor. Each thread applies an X
+ * while it is still in its caches. */
 #include <omp.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void solve_factor(const cpu_factor *factor, const real *l, const atn_tens
         memcpy(row_of(y, matrix, factor->pivots[i]), work + i * width, (size_t)k * sizeof(real));
 }
 
-/* X, then what solve_factor works in. */
+/* X, then the work of solve_factor. */
 int64_t R(inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k)
 {
     return whole_vectors(m * m) + (is_factored(desc) ? m * whole_vectors(k) : 0);

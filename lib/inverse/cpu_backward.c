@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The derivative by A from that by X, its inverse, in every way of ATN_GRADIENT_LIST. */
+/* The derivative by A from that by X, its inverse, in each way of ATN_GRADIENT_LIST. */
 #include <omp.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static void sandwich(int64_t m, const real *x, const real *g, const real *z, rea
     real_multiply(m, scratch, z, out);
 }
 
-/* SOFT (IJCV) Eq. 12 with the X there is: dA = -X G X. */
+/* SOFT (IJCV) Eq. 12 with the computed X: dA = -X G X. */
 static void closed_backward(const inverse_adjoint *g)
 {
     sandwich(g->m, g->x, g->grad_x, g->x, g->work, g->grad_a);
@@ -26,7 +26,7 @@ static void closed_backward(const inverse_adjoint *g)
  *
  *   dX = -X dA X + X X dA (I - A X) + (I - X A) dA X X,
  *
- * the other way round: dA = -X G X + N + N^T, N = X X G (I - A X), G symmetric. */
+ * whose adjoint is dA = -X G X + N + N^T, N = X X G (I - A X), G symmetric. */
 static void pseudo_backward(const inverse_adjoint *g)
 {
     int64_t m = g->m, size = m * m;
@@ -68,7 +68,8 @@ static real *matrix_of(const atn_tensor *t, int64_t index)
     return atn_tensor_matrix(t, index / t->heads, index % t->heads);
 }
 
-/* What alpha has from |A|_1 goes to the row that has that norm; then A is one symmetric matrix. */
+/* Adds the derivative through |A|_1, on which alpha depends, to the row that attains the norm; then
+ * symmetrises. */
 static void finish_one(int64_t m, const real *a, double slope, real *grad_a)
 {
     int64_t row = R(norm1_row)(m, a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All inverses of a call: one block each, working in shared memory where that suffices; or the
- * starts of those that are batched (batched.cuh). */
+/* All inverses of a call: one block each, working in shared memory if it fits; or the starts of
+ * batched ones (inverse/cuda_batched.cuh). */
 #include "inverse/direct/cuda.cuh"
 #include "inverse/newton/cuda.cuh"
 #include "inverse/polynomial/cuda.cuh"
@@ -22,17 +22,17 @@ template <inverse_method METHOD> static __device__ void invert_one(const inverse
     conclude(p, status, x);
 }
 
-/* Where the start is not there yet, the matrix's own norm gives it. */
+/* The start; computed here from the matrix's own norm if no earlier kernel did. */
 static __device__ double start_of(const inverse_problem &p, int64_t i)
 {
     if (p.desc->method > ATN_INVERSE_NR_SOFTPP)
         return 0;
     if (p.call->started)
         return p.call->starts[i];
-    return alpha_from_norm(*p.desc, matrix_norm1(p.shape.m, p.a, p.shape.m));
+    return core_alpha_from_norm(p.desc, matrix_norm1(p.shape.m, p.a, p.shape.m));
 }
 
-/* Once with the work in shared memory and once without, so that the compiler knows which. */
+/* A template, so that the compiler knows whether the work is in shared memory. */
 template <bool SHARED> static __device__ __forceinline__ real *work_of(const inverse_call &call)
 {
     return SHARED ? cuda_shared<real>() : call.work + blockIdx.x * call.reals;
@@ -47,14 +47,14 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     real *work = work_of<SHARED>(call);
     for (int64_t i = blockIdx.x; i < call.count; i += gridDim.x) {
         inverse_problem p = problem_of(call, i, work, &recorded, &info);
-        if (is_scribe()) {
+        if (is_first_thread()) {
             open_info(call, i, &info);
             recorded = 0;
         }
         __syncthreads();
         p.alpha = start_of(p, i);
         invert_one<METHOD>(p);
-        if (is_scribe()) {
+        if (is_first_thread()) {
             call.infos[i] = info;
             if (call.recorded)
                 call.recorded[i] = recorded;
@@ -63,10 +63,10 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     }
 }
 
-/* ---- Starts of Newton-Raphson that need more than one look at their matrix ---- */
+/* ---- Starts of Newton-Raphson that need more than one pass over their matrix ---- */
 
-/* Whether A is finite, |A|_1 into starts (0 if not), and for the search A^2 into X, unless products
- * are batched. */
+/* Whether A is finite; stores |A|_1 in starts (0 if it is not) and, for the search, A^2 in X,
+ * unless products are batched. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure(const __grid_constant__ inverse_call call)
 {
@@ -75,7 +75,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     real *work = call.in_shared ? work_of<true>(call) : work_of<false>(call);
     for (int64_t i = blockIdx.x; i < call.count; i += gridDim.x) {
         inverse_problem p = problem_of(call, i, work, &recorded, &info);
-        if (is_scribe())
+        if (is_first_thread())
             info = atn_inverse_info{};
         __syncthreads();
         bool finite = accepts(p), square = call.desc.search == ATN_SEARCH_SQUARE;
@@ -91,7 +91,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
             matrix_store(p.shape, call.desc.storage, squared);
             matrix_save(p.shape, squared, p.x);
         }
-        if (is_scribe()) {
+        if (is_first_thread()) {
             info.products = square;
             call.infos[i] = info;
             call.starts[i] = norm;
@@ -110,11 +110,11 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     largest = block_max(largest);
     bool batch = call.desc.scope == ATN_SCOPE_BATCH;
     BLOCK_EACH (k, call.count)
-        call.starts[k] = alpha_from_norm(call.desc, batch ? largest : call.starts[k]);
+        call.starts[k] = core_alpha_from_norm(&call.desc, batch ? largest : call.starts[k]);
 }
 
 /* The halving rule (section 3.2: beta = 1/2; the published loop tests A^2) for each matrix: which
- * numbers of halvings it accepts, up to the first where it is alone. */
+ * numbers of halvings it accepts; a matrix with its own alpha stops at the first. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     try_alphas(const __grid_constant__ inverse_call call)
 {
@@ -125,15 +125,15 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         bool finite = call.infos[i].status != ATN_NONFINITE, accepted = false;
         double alpha = call.starts[i];
         int64_t n = 0;
-        __syncthreads(); /* all have read the start */
+        __syncthreads(); /* all threads have read the start */
         for (; n <= cap && !(accepted && !batch); n++) {
             accepted =
                 !finite || start_norm(m, tested + i * m * m, (real)alpha) <= call.desc.search_limit;
-            if (is_scribe())
+            if (is_first_thread())
                 call.accepted[i * (cap + 1) + n] = accepted;
             alpha = n == cap || (accepted && !batch) ? alpha : alpha / 2;
         }
-        if (is_scribe() && !batch) {
+        if (is_first_thread() && !batch) {
             call.starts[i] = accepted || call.desc.search_accepts_last ? alpha : -1;
             call.infos[i].halvings = (int)(n - 1);
         }
@@ -223,7 +223,7 @@ template <bool SHARED> static inverse_kernel kernel_of(const inverse_call *call)
     }
 }
 
-/* One block for each matrix, or as many as have work. */
+/* One block for each matrix, or as many as there is work memory for. */
 static atn_status enqueue(atn_context *context, const cuda_inverse *inverse, inverse_kernel kernel,
                           const inverse_call *call, bool one)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the inverses' kernels share: one matrix in the hands of one block. */
+/* Shared by the inverses' kernels, in which a block processes one matrix. */
 #ifndef INVERSE_CUDA_CUH
 #define INVERSE_CUDA_CUH
 
@@ -10,7 +10,7 @@
 #include "inverse/plan.h"
 #include "inverse/stopping.h"
 
-/* How Q(E) is computed from E, by products and maps in turn (polynomial.cuh). */
+/* How Q(E) is computed from E, by products and elementwise maps (inverse/polynomial/cuda.cuh). */
 enum { POLYNOMIAL_OPERATIONS = 5 };
 
 typedef struct {
@@ -21,7 +21,7 @@ typedef struct {
     polynomial_operation operations[POLYNOMIAL_OPERATIONS];
 } polynomial_program;
 
-/* What every block of a call is told. */
+/* The arguments of a call's kernels. */
 typedef struct {
     atn_inverse_desc desc;
     core_polynomial polynomial;
@@ -31,7 +31,7 @@ typedef struct {
     bool in_shared, keep_factor, batched;
     bool started; /* starts, halvings and infos are set */
     atn_storage result;
-    double roundoff;       /* what X is judged by: the storage's, the result's or the dtype's */
+    double roundoff;       /* u of the storage, the result or the dtype, for X */
     double dtype_roundoff; /* the dtype's */
     double tolerance, cut; /* relative */
     const real *a;
@@ -44,14 +44,15 @@ typedef struct {
     int *recorded;
 } inverse_call;
 
-/* Batched calls (batched.cuh), whose starts are set; and A^2 of all matrices into X. */
+/* Batched calls (inverse/cuda_batched.cuh), whose starts are set; the second stores A^2 of all
+ * matrices in X. */
 atn_status R(cuda_batched)(atn_context *context, const cuda_inverse *inverse,
                            const inverse_call *call);
 atn_status R(cuda_batched_squares)(atn_context *context, const cuda_inverse *inverse,
                                    const inverse_call *call);
 int64_t R(cuda_batched_reals)(const atn_inverse_desc *desc, int64_t m);
 
-/* One matrix. Thread 0 writes the info; what decides about the way is known to all threads. */
+/* One matrix. Thread 0 writes the info; conditions of branches agree in all threads. */
 typedef struct {
     const inverse_call *call;
     const atn_inverse_desc *desc;
@@ -59,23 +60,23 @@ typedef struct {
     const real *a; /* dense, device memory */
     real *x;       /* likewise: scratch of the method */
     real *work;    /* zero */
-    double alpha;  /* Newton-Raphson: the start, halved already; < 0: no such n */
+    double alpha;  /* Newton-Raphson: the start after the halvings; < 0: the search found no n */
     int *pivots;
-    real *iterates; /* where X_0 goes, or null */
+    real *iterates; /* where X_0 is recorded, or null */
     int *recorded;
     atn_inverse_info *info; /* shared memory */
 } inverse_problem;
 
-/* What kernels have of their own in shared memory is less than this. */
+/* An upper bound of the kernels' static shared memory. */
 enum { STATIC_SHARED = 2048 };
 
-/* Bytes of shared memory that a block can ask for in addition. */
+/* Bytes of dynamic shared memory that a block can have. */
 static inline size_t cuda_most_shared(const atn_context *context)
 {
     return device_shared(context) - STATIC_SHARED;
 }
 
-static __device__ __forceinline__ bool is_scribe()
+static __device__ __forceinline__ bool is_first_thread()
 {
     return threadIdx.x == 0;
 }
@@ -93,12 +94,12 @@ static __device__ void record(const inverse_problem &p, const real *x)
         return;
     int64_t size = (int64_t)p.shape.m * p.shape.m;
     matrix_save(p.shape, x, p.iterates + *p.recorded * size);
-    if (is_scribe())
+    if (is_first_thread())
         ++*p.recorded;
     __syncthreads();
 }
 
-/* Rounds X to what it will be stored as. */
+/* Rounds X to the type in which it will be stored. */
 static __device__ void store_result(const inverse_problem &p, real *x)
 {
     matrix_store(p.shape, p.desc->storage, x);
@@ -115,10 +116,10 @@ static __device__ void load_shifted(const inverse_problem &p, real *b)
     matrix_store(p.shape, p.desc->storage, b);
 }
 
-/* X = 0 for want of a start. */
+/* Sets X = 0 because there is no start. */
 static __device__ void report_no_start(const inverse_problem &p, atn_stop stop)
 {
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->status = ATN_NOT_CONVERGED;
         p.info->stop = stop;
         p.info->residual = 1;
@@ -134,11 +135,11 @@ static __device__ atn_status without_start(const inverse_problem &p, atn_stop st
     return ATN_NOT_CONVERGED;
 }
 
-/* Step k = 1, 2, ... was taken, with this update. */
+/* Records step k = 1, 2, ... and its update in the info. */
 static __device__ void take_update(const inverse_problem &p, int k, double update)
 {
     atn_inverse_info *info = p.info;
-    if (!is_scribe())
+    if (!is_first_thread())
         return;
     info->iterations = k;
     info->last_update = update;
@@ -174,7 +175,7 @@ static __device__ inverse_problem problem_of(const inverse_call &call, int64_t i
     return p;
 }
 
-/* Whether A is finite; if not, X = 0. */
+/* Whether A is finite; if it is not, sets X = 0. */
 static __device__ bool accepts(const inverse_problem &p)
 {
     bool bad = false;
@@ -186,7 +187,7 @@ static __device__ bool accepts(const inverse_problem &p)
         p.x[e] = 0;
     BLOCK_EACH (i, p.shape.m)
         p.pivots[i] = (int)i;
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->status = ATN_NONFINITE;
         p.info->stop = ATN_STOP_NONFINITE;
     }
@@ -194,27 +195,19 @@ static __device__ bool accepts(const inverse_problem &p)
     return false;
 }
 
-/* What a residual above the tolerance is called. */
-static __device__ atn_status failure_of(atn_stop stop)
-{
-    return stop == ATN_STOP_DIRECT     ? ATN_SINGULAR
-           : stop == ATN_STOP_ROUNDING ? ATN_STAGNATED
-                                       : ATN_NOT_CONVERGED;
-}
-
-/* Judges what a method that ended well left, and stores it. */
+/* Stores the X of a method, and judges it if the method did not fail. */
 static __device__ void conclude(const inverse_problem &p, atn_status status, const real *x)
 {
     bool finite = matrix_finite(p.shape, x);
-    MATRIX_ENTRIES (i, j, p.shape) /* 1 / lambda may have left the range of the type */
+    MATRIX_ENTRIES (i, j, p.shape) /* 1 / lambda may have exceeded the range of the type */
         p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
-    if (!is_scribe())
+    if (!is_first_thread())
         return;
     bool good = p.call->keep_factor || p.info->residual <= p.call->tolerance;
     if (!finite)
         p.info->residual = 1;
     if (status == ATN_OK && !(good && finite))
-        status = failure_of(p.info->stop);
+        status = core_inverse_failure(p.info->stop);
     p.info->status = status;
 }
 

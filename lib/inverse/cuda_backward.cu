@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The derivative by A from that by X, its inverse, in every way of ATN_GRADIENT_LIST: one block for
- * each matrix; inverse/cpu_backward.c and inverse/newton/cpu_backward.c have the formulas. */
+/* The derivative by A from that by X, its inverse, in each way of ATN_GRADIENT_LIST, by one block
+ * for each matrix; inverse/cpu_backward.c and inverse/newton/cpu_backward.c have the formulas. */
 #include "inverse/newton/cuda.cuh"
 
 typedef struct {
@@ -17,7 +17,7 @@ typedef struct {
 
 enum { CLOSED_MATRICES = 4, PSEUDO_MATRICES = 6, STEPS_MATRICES = 5 };
 
-/* One matrix; pointers to dense matrices in device memory but for the work, which is zero. */
+/* One matrix; pointers to dense matrices in device memory, and to the work, which is zero. */
 typedef struct {
     const atn_inverse_desc *desc;
     const atn_inverse_info *info;
@@ -31,7 +31,7 @@ static __device__ __forceinline__ real *adjoint_matrix(const adjoint &g, int64_t
     return g.work + n * matrix_reals(g.shape.m);
 }
 
-/* SOFT (IJCV) Eq. 12 with the X there is: dA = -X G X, into matrix 0 as all ways do. */
+/* SOFT (IJCV) Eq. 12 with the computed X: dA = -X G X, in matrix 0 of the work like all results. */
 static __device__ double closed_backward(const adjoint &g)
 {
     real *out = adjoint_matrix(g, 0), *x = adjoint_matrix(g, 1), *grad = adjoint_matrix(g, 2);
@@ -46,8 +46,8 @@ static __device__ double closed_backward(const adjoint &g)
     return 0;
 }
 
-/* Golub and Pereyra (1973) Eq. 4.12 for symmetric A at constant rank, the other way round:
- * dA = -X G X + N + N^T, N = X X G (I - A X), G symmetric. */
+/* The adjoint of Golub and Pereyra (1973) Eq. 4.12 for symmetric A at constant rank: dA = -X G X +
+ * N + N^T, N = X X G (I - A X), G symmetric. */
 static __device__ double pseudo_backward(const adjoint &g)
 {
     const matrix_shape &shape = g.shape;
@@ -73,9 +73,10 @@ static __device__ double pseudo_backward(const adjoint &g)
     return 0;
 }
 
-/* X_0 .. X_{K-1} again, one after the other: with the bits they had, unless they were batched.
- * False if there is no X_0: then X is 0, a constant. */
-static __device__ bool run_again(const adjoint &g, const real *b, real *scratch, real *iterates)
+/* Computes X_0 .. X_{K-1} again, with the same bits unless the forward call was batched. False if
+ * there is no X_0: X is then the constant 0. */
+static __device__ bool recompute_iterates(const adjoint &g, const real *b, real *scratch,
+                                          real *iterates)
 {
     const matrix_shape &shape = g.shape;
     int64_t size = matrix_reals(shape.m);
@@ -94,10 +95,10 @@ static __device__ bool run_again(const adjoint &g, const real *b, real *scratch,
     return matrix_finite(shape, iterates);
 }
 
-/* From G, the derivative by X_{k+1} = 2 X - X B X, that by X: 2 G - (G X B + B X G). Adds to sum
- * what goes to -B: X G X. */
-static __device__ void step_back(const matrix_shape &shape, const real *b, const real *x,
-                                 real *grad, real *sum, real *x_g, real *b_x_g)
+/* From G, the derivative by X_{k+1} = 2 X - X B X, that by X: 2 G - (G X B + B X G). Adds X G X,
+ * the derivative by -B, to sum. */
+static __device__ void step_backward(const matrix_shape &shape, const real *b, const real *x,
+                                     real *grad, real *sum, real *x_g, real *b_x_g)
 {
     matrix_multiply(shape, x, grad, false, x_g);
     matrix_multiply(shape, x_g, x, true, sum);
@@ -110,8 +111,7 @@ static __device__ void step_back(const matrix_shape &shape, const real *b, const
     __syncthreads();
 }
 
-/* Backward through the steps as they were taken and through X_0 = alpha B. Returns the derivative
- * by alpha. */
+/* Backward through the steps taken and through X_0 = alpha B. Returns the derivative by alpha. */
 static __device__ double steps_backward(const adjoint &g)
 {
     const matrix_shape &shape = g.shape;
@@ -122,12 +122,12 @@ static __device__ double steps_backward(const adjoint &g)
     matrix_load(shape, g.a, b);
     if (g.desc->ridge != 0)
         matrix_add_diagonal(shape, (real)g.desc->ridge, b);
-    if (!run_again(g, b, b_x_g, iterates))
+    if (!recompute_iterates(g, b, b_x_g, iterates))
         return 0;
     matrix_load(shape, g.grad_x, grad);
     matrix_symmetrise(shape, grad);
     for (int64_t k = g.info->returned - 1; k >= 0; k--)
-        step_back(shape, b, iterates + k * matrix_reals(shape.m), grad, sum, x_g, b_x_g);
+        step_backward(shape, b, iterates + k * matrix_reals(shape.m), grad, sum, x_g, b_x_g);
     MATRIX_ENTRIES (i, j, shape) {
         entry(shape, sum, i, j) = alpha * entry(shape, grad, i, j) - entry(shape, sum, i, j);
         slope += (double)entry(shape, grad, i, j) * (double)entry(shape, b, i, j);
@@ -145,14 +145,7 @@ static __device__ bool dense_finite(int64_t count, const real *a)
     return !__syncthreads_or(bad);
 }
 
-static __device__ void fill_dense(int64_t count, real value, real *a)
-{
-    BLOCK_EACH (e, count)
-        a[e] = value;
-    __syncthreads();
-}
-
-/* In each matrix's derivative by A alpha is a constant here. */
+/* Each matrix's derivative by A for constant alpha. */
 template <adjoint_way WAY>
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     differentiate(const __grid_constant__ adjoint_call call)
@@ -164,15 +157,15 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
                      call.x + i * size,  call.grad_x + i * size, work};
         bool good = g.info->status != ATN_NONFINITE && dense_finite(size, g.grad_x);
         double slope = 0;
-        fill_dense(call.reals, 0, work);
+        block_fill(call.reals, 0, work);
         if (good) {
             slope = WAY(g);
             __syncthreads();
             matrix_save(g.shape, adjoint_matrix(g, 0), call.grad_a + i * size);
         } else
-            fill_dense(size, (real)NAN, call.grad_a + i * size);
+            block_fill(size, (real)NAN, call.grad_a + i * size);
         double norm = matrix_norm1((int)m, g.a, m);
-        if (is_scribe()) {
+        if (is_first_thread()) {
             call.slopes[i] = slope;
             call.norms[i] = norm;
         }
@@ -180,14 +173,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     }
 }
 
-/* d alpha / d |A|_1 for alpha = numerator / |A|_1^2, halved or not. */
-static __device__ double alpha_slope(const atn_inverse_info &info, double norm)
-{
-    return norm > 0 ? -2 * info.alpha / norm : 0;
-}
-
-/* From every matrix's derivative by alpha that by its |A|_1. Where all share an alpha it is that of
- * the largest norm, the first of them. One thread: there is one sum, in order. */
+/* Replaces every matrix's derivative by alpha by that by its |A|_1. If all matrices share an alpha,
+ * it depends on the largest norm only, the first of equals. One thread: it is one sum. */
 static __global__ void find_norm_slopes(const __grid_constant__ adjoint_call call)
 {
     const atn_inverse_desc &desc = call.inverse.desc;
@@ -197,7 +184,7 @@ static __global__ void find_norm_slopes(const __grid_constant__ adjoint_call cal
     for (int64_t i = 0; i < call.inverse.count; i++) {
         const atn_inverse_info &info = call.inverse.infos[i];
         if (!shared) {
-            call.slopes[i] *= desc.alpha > 0 ? 0 : alpha_slope(info, call.norms[i]);
+            call.slopes[i] *= desc.alpha > 0 ? 0 : core_alpha_slope(&info, call.norms[i]);
             continue;
         }
         sum += call.slopes[i];
@@ -206,10 +193,12 @@ static __global__ void find_norm_slopes(const __grid_constant__ adjoint_call cal
             largest = i;
     }
     if (largest >= 0)
-        call.slopes[largest] = sum * alpha_slope(call.inverse.infos[largest], call.norms[largest]);
+        call.slopes[largest] =
+            sum * core_alpha_slope(&call.inverse.infos[largest], call.norms[largest]);
 }
 
-/* What alpha has from |A|_1 goes to the row that has that norm; then A is one symmetric matrix. */
+/* Adds the derivative through |A|_1, on which alpha depends, to the row that attains the norm; then
+ * symmetrises. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     finish(const __grid_constant__ adjoint_call call)
 {
@@ -228,8 +217,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         matrix_symmetrise(dense, grad);
         if (dense_finite(size, grad))
             continue;
-        fill_dense(size, (real)NAN, grad);
-        if (is_scribe())
+        block_fill(size, (real)NAN, grad);
+        if (is_first_thread())
             call.inverse.infos[i].status = ATN_NONFINITE;
     }
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the host enqueues for a call whose matrices take their steps together. */
+/* The host's side of batched calls, whose matrices take their steps together. */
 #include "inverse/cuda_batched.cuh"
 
 #include <cublas_v2.h>
 
-/* A call on its way; after a failure nothing more is enqueued. */
+/* A call that is being enqueued; after a failure nothing more is. */
 typedef struct {
     atn_context *context;
     cublasHandle_t blas;
@@ -14,10 +14,10 @@ typedef struct {
 
 /* ---- Products ---- */
 
-/* A matrix for each of the group. */
+/* One matrix for each of the group. */
 typedef struct {
     real *data;
-    int64_t row, matrix; /* from one to the next */
+    int64_t row, matrix; /* strides between rows and between matrices */
 } operand;
 
 static operand at_place(const batched &b, int place)
@@ -26,7 +26,7 @@ static operand at_place(const batched &b, int place)
     return o;
 }
 
-/* In the caller's memory. */
+/* A dense operand in the caller's memory. */
 static operand at_dense(const batched &b, const real *data)
 {
     int64_t m = b.c.call.shape.m;
@@ -34,7 +34,7 @@ static operand at_dense(const batched &b, const real *data)
     return o;
 }
 
-/* out = left right, or out += ; the library's matrices are column-major, transposed to ours. */
+/* out = left right, or out += with `add`. cuBLAS sees the transposes: it is column-major. */
 static void multiply(batched &b, bool tf32, operand left, operand right, bool add, operand out)
 {
     const real one = 1, sum = add ? 1 : 0;
@@ -81,7 +81,7 @@ template <class... P, class... A> static void by_strip(batched &b, void (*kernel
                           "batched inverses");
 }
 
-/* A product of a step, between places. */
+/* A product of a step; operands and result are places of the work. */
 static void step_product(batched &b, int left, int right, bool add, int out)
 {
     multiply(b, b.c.call.shape.tf32, at_place(b, left), at_place(b, right), add, at_place(b, out));
@@ -110,7 +110,7 @@ static void newton_step_of_all(batched &b)
     by_matrix(b, decide_newton, 32);
 }
 
-/* Likewise newton_iterate. */
+/* As newton_iterate. */
 static void run_newton(batched &b)
 {
     bool best = b.c.best >= 0;
@@ -152,7 +152,7 @@ static void find_polynomials(batched &b)
     stored(b, BATCHED_POLYNOMIAL_E + AT_Q);
 }
 
-/* Likewise polynomial_iterate. */
+/* As polynomial_iterate. */
 static void run_polynomial(batched &b)
 {
     bool identity = b.c.call.desc.start == ATN_START_IDENTITY;
@@ -177,7 +177,7 @@ static void run_polynomial(batched &b)
 
 /* ---- Calls ---- */
 
-/* As newton_judge and polynomial_residual choose. */
+/* Chooses as newton_judge and polynomial_residual do. */
 static residual_source source_of(const batched &b)
 {
     const inverse_call &call = b.c.call;
@@ -250,7 +250,7 @@ atn_status R(cuda_batched)(atn_context *context, const cuda_inverse *inverse,
     return b.status;
 }
 
-/* In X, which is dense: a pair of entries by one thread. */
+/* In X, which is dense; one thread handles both entries of a pair. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     symmetrise_squares(const __grid_constant__ batched_call c)
 {

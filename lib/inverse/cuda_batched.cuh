@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The iterations where one block is too little for a matrix (CUDA_INVERSE_BLOCK_MOST): all matrices
- * of a group take a step together. The host enqueues products of the whole group, cuBLAS's strided
+/* The iterations for matrices too large for one block (CUDA_INVERSE_BLOCK_MOST): all matrices of a
+ * group take a step together. The host enqueues products of the whole group, cuBLAS's strided
  * batched ones, and between them kernels of two kinds:
  *
- *   over strips of CUDA_INVERSE_STRIP rows, a block each: the entries of a step, and what the strip
- *   adds to its sums, into the partials;
- *   a warp for each matrix: adds the partials up, in their order, and decides.
+ *   one block for each strip of CUDA_INVERSE_STRIP rows: computes the entries of a step and the
+ *   strip's partial sums;
+ *   one warp for each matrix: adds up the partial sums, in order, and decides.
  *
- * What opens and ends a call once, O(m^2) of work, is a block for each matrix as in inverse.cuh.
+ * The first and last kernels of a call, of O(m^2) work, use a block for each matrix as in
+ * inverse/cuda.cuh.
  *
  * Nothing is read back: a matrix that has stopped keeps its X, since steps write X_{k+1} next to
- * X_k and products only into scratch, and its share of the products runs on for nothing. So the
- * host's loop takes the T steps whatever the matrices do, with stopping best as well.
+ * X_k and products only into scratch; its further products are wasted. So the host's loop always
+ * takes T steps, also with stopping best.
  *
- * Bits: sums of strips and partials have an order that m alone decides, as everywhere. A product's
- * is cuBLAS's own: the same from run to run for one version of the library, on devices of one
- * architecture and number of multiprocessors, where the handle has one stream and its own workspace
- * (device_blas sees to both), and not the block form's. Factors of products are f32 or f64
- * throughout (CUBLAS_COMPUTE_32F, _64F, default math mode: no TF32) but for the dtype tf32, whose
- * steps have CUBLAS_COMPUTE_32F_FAST_TF32. */
+ * Reproducibility: the order of sums over strips and of partial sums depends on m alone. The order
+ * within a product is cuBLAS's: the same from run to run for one version of cuBLAS, on devices of
+ * one architecture and number of multiprocessors, where the handle has one stream and its own
+ * workspace (device_blas ensures both). It is not the order of the block form. Factors of products
+ * are f32 or f64 (CUBLAS_COMPUTE_32F, _64F, default math mode: no TF32), except for the dtype tf32,
+ * whose steps use CUBLAS_COMPUTE_32F_FAST_TF32. */
 #ifndef INVERSE_CUDA_BATCHED_CUH
 #define INVERSE_CUDA_BATCHED_CUH
 
 #include "inverse/newton/cuda.cuh"
 #include "inverse/polynomial/cuda.cuh"
 
-/* A matrix's places in its work. Newton-Raphson ends with BEST; polynomial iterations have a vector
- * too. */
+/* The places of matrices in the work. Newton-Raphson needs those up to BEST; polynomial iterations
+ * need a vector, too. */
 enum {
     BATCHED_B,
     BATCHED_X, /* X_k for even k, and the next for odd */
@@ -38,7 +39,7 @@ enum {
     BATCHED_PROBE
 };
 
-/* What every kernel is told. */
+/* The arguments of every kernel. */
 typedef struct {
     inverse_call call; /* its shape's stride is batched_stride's */
     int64_t first;     /* matrix of the call */
@@ -50,7 +51,7 @@ typedef struct {
     double *partials;
 } batched_call;
 
-/* Rows begin at multiples of 16 bytes, which the library's faster kernels ask for. */
+/* Rows begin at multiples of 16 bytes, as cuBLAS's faster kernels require. */
 static inline __host__ __device__ int64_t batched_stride(int64_t m)
 {
     return matrix_padded(m);
@@ -68,7 +69,7 @@ static inline __host__ __device__ int64_t batched_reals(const atn_inverse_desc &
                       : (BATCHED_BEST + (desc.stopping == ATN_STOPPING_BEST)) * batched_matrix(m);
 }
 
-/* Place n of the group's matrix at. */
+/* Place n of matrix `at` of the group. */
 static inline __host__ __device__ real *batched_at(const batched_call &c, int64_t at, int n)
 {
     return c.call.work + at * c.call.reals + n * batched_matrix(c.call.shape.m);
@@ -91,7 +92,7 @@ static __device__ inverse_problem batched_problem(const batched_call &c, int64_t
 
 /* ---- Strips ---- */
 
-/* The block's threads share its strip's entries, a row each warp. */
+/* The block's threads share the entries of its strip, one row per warp. */
 #define STRIP_ENTRIES(i, j, c)                                                                     \
     for (int i = (int)blockIdx.x * CUDA_INVERSE_STRIP + (int)threadIdx.x / 32,                     \
              i##_end = strip_end(c);                                                               \
@@ -134,14 +135,14 @@ static __device__ void leave_partials(const batched_call &c, double first, doubl
 {
     double *partials =
         c.partials + ((int64_t)blockIdx.y * c.strips + blockIdx.x) * CUDA_INVERSE_PARTIALS;
-    if (!is_scribe())
+    if (!is_first_thread())
         return;
     partials[0] = first;
     partials[1] = second;
     partials[2] = third;
 }
 
-/* By every warp for itself: the sum of the strips' n-th numbers. */
+/* The sum of the strips' n-th partial sums, computed by every warp. */
 static __device__ double sum_partials(const batched_call &c, int64_t at, int n)
 {
     const double *partials = c.partials + at * c.strips * CUDA_INVERSE_PARTIALS + n;
@@ -151,7 +152,7 @@ static __device__ double sum_partials(const batched_call &c, int64_t at, int n)
     return warp_sum(sum);
 }
 
-/* And the norm whose parts they are. */
+/* The norm whose strips' norms are the n-th partials. */
 static __device__ double norm_of_partials(const batched_call &c, int64_t at, int n)
 {
     const double *partials = c.partials + at * c.strips * CUDA_INVERSE_PARTIALS + n;
@@ -168,29 +169,29 @@ static __device__ double norm_of_partials(const batched_call &c, int64_t at, int
     return largest * sqrt(warp_sum(sum));
 }
 
-/* ---- Openings and ends: a block for each matrix ---- */
+/* ---- First and last kernels: a block for each matrix ---- */
 
-static __device__ void open_run(const inverse_problem &p, bool open, cuda_inverse_run *run)
+static __device__ void open_run(const inverse_problem &p, bool has_start, cuda_inverse_run *run)
 {
-    double norm = open ? matrix_frobenius(p.shape, p.work) : 0;
-    if (!open)
+    double norm = has_start ? matrix_frobenius(p.shape, p.work) : 0;
+    if (!has_start)
         for (int64_t n = BATCHED_B; n < BATCHED_PRODUCT; n++)
             matrix_fill(p.shape, 0, p.work + n * batched_matrix(p.shape.m));
-    if (is_scribe()) {
+    if (is_first_thread()) {
         run->stopping = core_stopping{HUGE_VAL, 0};
         run->before = run->update = 0;
         run->norm = norm;
         run->products = 0;
         run->at = run->returned = 0;
         run->kept = false;
-        run->open = run->going = open;
+        run->has_start = run->going = has_start;
         run->stop = ATN_STOP_ITERATIONS;
     }
 }
 
 static __device__ void open_problem(const batched_call &c, const inverse_problem &p)
 {
-    if (is_scribe()) {
+    if (is_first_thread()) {
         open_info(c.call, c.first + blockIdx.x, p.info);
         if (p.recorded)
             *p.recorded = 0;
@@ -204,13 +205,13 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     inverse_problem p = batched_problem(c, blockIdx.x);
     open_problem(c, p);
     bool accepted = accepts(p), found = accepted && !(p.alpha < 0);
-    bool open = found && newton_start(p, p.work, batched_at(c, blockIdx.x, BATCHED_X));
-    if (accepted && !open)
+    bool has_start = found && newton_start(p, p.work, batched_at(c, blockIdx.x, BATCHED_X));
+    if (accepted && !has_start)
         report_no_start(p, found ? ATN_STOP_NONFINITE : ATN_STOP_NO_ALPHA);
-    open_run(p, open, c.runs + blockIdx.x);
+    open_run(p, has_start, c.runs + blockIdx.x);
 }
 
-/* The steps' view of the matrices, for what opens them. */
+/* The matrices as the functions of inverse/polynomial/cuda.cuh take them. */
 static __device__ polynomial_run batched_polynomial(const batched_call &c, int64_t at)
 {
     polynomial_run t = {};
@@ -230,17 +231,17 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     inverse_problem p = batched_problem(c, blockIdx.x);
     polynomial_run t = batched_polynomial(c, blockIdx.x);
     open_problem(c, p);
-    bool accepted = accepts(p), open = accepted && polynomial_start(p, t, p.work);
-    if (accepted && !open)
+    bool accepted = accepts(p), has_start = accepted && polynomial_start(p, t, p.work);
+    if (accepted && !has_start)
         report_no_start(p, ATN_STOP_NONFINITE);
-    if (open)
+    if (has_start)
         fill_probe(p, t);
-    open_run(p, open, c.runs + blockIdx.x);
-    if (is_scribe())
+    open_run(p, has_start, c.runs + blockIdx.x);
+    if (is_first_thread())
         c.runs[blockIdx.x].gap = t.gap;
 }
 
-/* For traces: X_k where it was accepted. */
+/* For traces: records X_k if it was accepted. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     record_step(const __grid_constant__ batched_call c)
 {
@@ -250,7 +251,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         record(p, batched_at(c, blockIdx.x, place_of(c.k)));
 }
 
-/* X, rounded as it will be stored, to its place in the call's; 0 where there is none. */
+/* Copies X, rounded to its final type, to the call's result; 0 if there is no X. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     collect(const __grid_constant__ batched_call c)
 {
@@ -260,7 +261,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     matrix_shape dense = p.shape;
     dense.stride = dense.m;
     MATRIX_ENTRIES (i, j, p.shape)
-        entry(dense, p.x, i, j) = run.open ? entry(p.shape, x, i, j) : 0;
+        entry(dense, p.x, i, j) = run.has_start ? entry(p.shape, x, i, j) : 0;
     __syncthreads();
     p.shape = dense;
     store_result(p, p.x);
@@ -275,7 +276,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     entry(c.call.shape, e, i, j) = (real)(i == j) - entry(c.call.shape, e, i, j);
 }
 
-/* How the residual of X is known: as the smallest of all, from B X B or from E B, both in OTHER. */
+/* Where the residual of X comes from: it was the smallest of all, or is computed from B X B or E B,
+ * which are in OTHER. */
 typedef enum { RESIDUAL_KNOWN, RESIDUAL_OF_PRODUCT, RESIDUAL_OF_ERROR } residual_source;
 
 /* A strip's |B X B - B|_F or |E B|_F. */
@@ -308,11 +310,11 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     inverse_problem p = batched_problem(c, blockIdx.x);
     const cuda_inverse_run &run = c.runs[blockIdx.x];
     bool best = c.call.desc.method <= ATN_INVERSE_NR_SOFTPP && c.best >= 0;
-    if (!run.open)
+    if (!run.has_start)
         return;
     double residual =
         source == RESIDUAL_KNOWN ? run.stopping.smallest : residual_of_partials(c, blockIdx.x);
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->stop = run.stop;
         p.info->products += run.products;
         p.info->returned = run.returned;
@@ -327,7 +329,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 
 /* ---- Steps: strips ---- */
 
-/* What leaves a product in a narrow storage, rounded. */
+/* Rounds the result of a product to the narrow storage. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     round_product(const __grid_constant__ batched_call c, int place)
 {
@@ -336,9 +338,9 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     entry(c.call.shape, a, i, j) = storage_round(c.call.desc.storage, entry(c.call.shape, a, i, j));
 }
 
-/* X_{k+1}(i, j) = stepped(i, j, moved) next to X_k, which is kept where it is the best. `stepped`
- * also gives X_{k+1} - X_k. Leaves |X_{k+1} - X_k|^2, |X_{k+1}|^2, and whether X_{k+1} is finite.
- */
+/* X_{k+1}(i, j) = stepped(i, j, moved) next to X_k, which is copied to the best place if it is the
+ * best. `stepped` also gives X_{k+1} - X_k. The partial sums are |X_{k+1} - X_k|^2, |X_{k+1}|^2,
+ * and whether X_{k+1} is finite. */
 template <class F> static __device__ void take_step(const batched_call &c, F stepped)
 {
     const matrix_shape &shape = c.call.shape;
@@ -380,7 +382,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     });
 }
 
-/* B X_k B's distance from B, and |X_k|. */
+/* Partial sums of |B X_k B - B| and |X_k|. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure_residual(const __grid_constant__ batched_call c)
 {
@@ -399,7 +401,7 @@ static __device__ __forceinline__ bool starts_scalar(const batched_call &c)
     return c.k == 0 && c.call.desc.start == ATN_START_IDENTITY;
 }
 
-/* E = I - B X from B X, its norm, and |E B v|^2. */
+/* E = I - B X from B X, and partial sums of its norm and of |E B v|^2. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure_error(const __grid_constant__ batched_call c)
 {
@@ -473,7 +475,7 @@ static __global__ void __launch_bounds__(32) decide_residual(const __grid_consta
         return;
     double residual = residual_of_partials(c, blockIdx.x);
     double size = norm_of_partials(c, blockIdx.x, 1);
-    if (!is_scribe())
+    if (!is_first_thread())
         return;
     run.products += 2;
     run.stop = core_stopping_take(&run.stopping, c.k, residual, c.call.roundoff * run.norm * size);
@@ -491,7 +493,7 @@ static __global__ void __launch_bounds__(32) decide_newton(const __grid_constant
         return;
     double change = sum_partials(c, blockIdx.x, 0), size = sum_partials(c, blockIdx.x, 1);
     bool bad = sum_partials(c, blockIdx.x, 2) > 0, best = c.best >= 0;
-    if (!is_scribe())
+    if (!is_first_thread())
         return;
     run.products += best ? 1 : 2;
     if (bad) {
@@ -513,7 +515,7 @@ static __global__ void __launch_bounds__(32) decide_error(const __grid_constant_
     if (!run.going)
         return;
     double norm = norm_of_partials(c, blockIdx.x, 0), squared = sum_partials(c, blockIdx.x, 1);
-    if (!is_scribe())
+    if (!is_first_thread())
         return;
     double error = norm * norm;
     if (c.k > 0 && !(error <= error_bound(p, run.before, run.gap))) {
@@ -543,7 +545,7 @@ static __global__ void __launch_bounds__(32)
         return;
     double change = sum_partials(c, blockIdx.x, 0), size = sum_partials(c, blockIdx.x, 1);
     bool bad = sum_partials(c, blockIdx.x, 2) > 0;
-    if (!is_scribe())
+    if (!is_first_thread())
         return;
     run.products += polynomial.products - (starts_scalar(c) ? 2 : 0);
     if (bad) {
@@ -552,7 +554,7 @@ static __global__ void __launch_bounds__(32)
         return;
     }
     run.update = relative_update(change, size);
-    run.gap = polynomial.chebyshev ? next_gap(polynomial.order, run.gap) : 1;
+    run.gap = polynomial.chebyshev ? core_next_gap(polynomial.order, run.gap) : 1;
 }
 
 #endif

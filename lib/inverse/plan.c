@@ -172,8 +172,8 @@ bool core_inverse_too_large(int64_t m, int64_t count, int threads)
     return core_too_large(8 * size * size * threads) || core_too_large((double)count * size);
 }
 
-/* They share cache lines of what is known of them: no less than four, unless there are too few for
- * all threads. */
+/* Neighbouring matrices share cache lines of starts and infos, so a thread takes four at a time,
+ * unless that leaves threads idle. */
 int core_inverse_neighbours(const atn_context *context, int64_t count)
 {
     enum { NEIGHBOURS = 4 };
@@ -201,7 +201,7 @@ static atn_status check_dtype(atn_context *context, const atn_tensor *a)
                      atn_dtype_name(a->dtype), atn_device_name(context->kind));
 }
 
-/* What a must be beyond its shape. */
+/* Checks a single matrix's properties besides the shape. */
 static atn_status check_single(atn_context *context, const atn_tensor *a)
 {
     atn_status status;

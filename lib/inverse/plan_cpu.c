@@ -54,7 +54,7 @@ atn_status cpu_find_asymmetric(atn_context *context, const atn_tensor *a, int64_
     return ATN_OK;
 }
 
-/* Whether a matrix holds numbers of the type only; NaN and infinity are told elsewhere. */
+/* Whether a matrix holds only numbers of the type; NaN and infinity are found elsewhere. */
 static bool is_stored(atn_storage storage, const atn_tensor *a, int64_t batch, int64_t head)
 {
     const float *matrix = atn_tensor_matrix(a, batch, head);
@@ -100,13 +100,13 @@ atn_status cpu_inverse(atn_context *context, const atn_inverse_desc *desc, const
         status = cpu->inverse_batch(context, desc, a, x, false, &memory, traces);
     if (status >= 0 && core_inverses_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
-    if (infos && status != ATN_ERR_MEMORY) /* a timer's mark: there may be none */
+    if (infos && status != ATN_ERR_MEMORY) /* ATN_ERR_MEMORY is a timer's: there may be no infos */
         memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
     core_release(context, block);
     return status;
 }
 
-/* What backward works in, on top of the inverse's memory. */
+/* Backward's memory, in addition to that of the inverse. */
 static void layout_backward(core_arena *arena, const cpu_table *cpu, const atn_inverse_desc *desc,
                             atn_gradient gradient, const atn_tensor *a, int threads,
                             cpu_inverse_adjoint *memory)
@@ -147,7 +147,7 @@ atn_status cpu_inverse_backward(atn_context *context, const atn_inverse_desc *de
     return status;
 }
 
-/* What it works in, on top of the inverse's memory. */
+/* Its memory, in addition to that of the inverse. */
 static void layout_apply(core_arena *arena, const cpu_table *cpu, const atn_inverse_desc *desc,
                          const atn_tensor *a, const atn_tensor *w, int threads,
                          cpu_inverse_memory *memory, void **squares, void **work)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inverses on CUDA seen from the host: the layout of their memory, and the public functions. */
+/* The host's part of the inverses on CUDA: the memory, and the functions of the backend. */
 #include "inverse/cuda.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "inverse/plan.h"
 #include "inverse/trace.h"
 
-/* The most bytes of work, shared by all blocks that run at a time, and how many those are at least;
- * and the most matrices that are batched, which a grid has in its second dimension. */
+/* The least number of blocks that run at a time, even if their work exceeds CUDA_INVERSE_MOST_WORK
+ * bytes; and the most matrices of a batch, the limit of a grid's second dimension. */
 enum { LEAST_BLOCKS = 132, MOST_BATCHED = 65535 };
 #ifndef CUDA_INVERSE_MOST_WORK
 #define CUDA_INVERSE_MOST_WORK 0x1p30
@@ -43,7 +43,7 @@ static int64_t smaller_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Blocks that run at a time where each has so many bytes of work. */
+/* Blocks that run at a time if each has `bytes` of work. */
 static int64_t blocks_for(int64_t count, int64_t least, double bytes)
 {
     double most = CUDA_INVERSE_MOST_WORK / bytes;
@@ -114,11 +114,11 @@ void cuda_inverse_adjoint_layout(core_arena *arena, const cuda_inverse *inverse,
 
 /* ---- A call of atn_inverse ---- */
 
-/* Everything on the device. */
+/* The device's memory. */
 typedef struct {
     cuda_inverse inverse;
     cuda_inverse_adjoint adjoint;
-    void *a, *x, *grad_x, *grad_a; /* dense, in what is computed in */
+    void *a, *x, *grad_x, *grad_a; /* dense, in the type of the arithmetic */
     int64_t entries;               /* of a trace */
     void *block;
 } device_call;
@@ -172,14 +172,6 @@ static atn_status open_call(atn_context *context, const atn_inverse_desc *desc,
     return cuda_matrices_get(a->dtype)->gather(context, a, call->a);
 }
 
-/* The worst of two: any negative status first, then the larger positive. */
-static atn_status worse(atn_status a, atn_status b)
-{
-    if (a < 0 || b < 0)
-        return a < 0 ? a : b;
-    return a > b ? a : b;
-}
-
 /* Fetches the infos, if asked for, and returns the worst status. */
 static atn_status fetch_infos(atn_context *context, const device_call *call,
                               atn_inverse_info *infos)
@@ -187,21 +179,21 @@ static atn_status fetch_infos(atn_context *context, const device_call *call,
     atn_status worst = ATN_OK;
     for (int64_t i = 0; i < call->inverse.count; i++) {
         atn_inverse_info one, *info = infos ? &infos[i] : &one;
-        if (!infos || i == 0) { /* all at once where there is room for them */
+        if (!infos || i == 0) { /* all at once if the caller has room for them */
             atn_status status =
                 device_download(context, info, call->inverse.infos + i,
                                 (size_t)(infos ? call->inverse.count : 1) * sizeof *info);
             if (status != ATN_OK)
                 return status;
         }
-        worst = worse(worst, info->status);
+        worst = core_worse(worst, info->status);
     }
     return worst;
 }
 
-/* ---- Traces: every iterate is fetched and measured here ---- */
+/* ---- Traces: every iterate is copied to the host and measured there ---- */
 
-/* What the host needs for one matrix at a time. */
+/* The host's memory for one matrix at a time. */
 typedef struct {
     void *a, *x;
     double *work;
@@ -306,9 +298,9 @@ atn_status cuda_inverse_backward(atn_context *context, const atn_inverse_desc *d
     return status;
 }
 
-/* ---- What A is ---- */
+/* ---- Properties of A ---- */
 
-/* The first matrix that is marked (cuda/matrices.h), or -1, into *index. */
+/* Sets *index to the first matrix that is marked (cuda/matrices.h), or -1. */
 static atn_status first_marked(atn_context *context, const atn_tensor *a, atn_storage storage,
                                int64_t *index)
 {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What is kept between the iterates of a matrix, at the start of its work. */
+/* Data kept from one iterate of a matrix to the next, at the start of its work. */
 typedef struct {
     double a_norm, pinv_norm;
 } kept;
@@ -38,13 +38,13 @@ atn_status core_trace_check(atn_context *context, const atn_trace *trace, int en
         return core_fail(context, ATN_ERR_NULL, "trace: range_residual needs projector");
     int64_t matrix = x->rows * x->rows * (int64_t)sizeof(double);
     if (trace->values[ATN_METRIC_INVERSE_ERROR])
-        status = core_check_apart(context, "x", x, "trace: pinv", trace->pinv, matrix);
+        status = core_check_overlap(context, "x", x, "trace: pinv", trace->pinv, matrix);
     if (status == ATN_OK && trace->values[ATN_METRIC_RANGE_RESIDUAL])
-        status = core_check_apart(context, "x", x, "trace: projector", trace->projector, matrix);
+        status = core_check_overlap(context, "x", x, "trace: projector", trace->projector, matrix);
     for (int i = 0; i < ATN_METRIC_COUNT && status == ATN_OK; i++)
         if (trace->values[i])
-            status = core_check_apart(context, "x", x, atn_metric_name((atn_metric)i),
-                                      trace->values[i], entries * (int64_t)sizeof(double));
+            status = core_check_overlap(context, "x", x, atn_metric_name((atn_metric)i),
+                                        trace->values[i], entries * (int64_t)sizeof(double));
     return status;
 }
 
@@ -71,7 +71,7 @@ static double max_abs(int64_t count, const double *a)
     return largest;
 }
 
-/* max |lambda| of a symmetric matrix; destroys it. NaN and infinity come back as they are. */
+/* max |lambda| of a symmetric matrix, which is destroyed. NaN or infinity if an entry is. */
 static double symmetric_norm(const record *r, double *a)
 {
     int64_t m = r->m;

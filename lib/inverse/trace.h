@@ -4,7 +4,7 @@
 
 #include "core/internal.h"
 
-/* f64 elements one matrix's trace works in. */
+/* The f64 elements of work for one matrix's trace. */
 int64_t core_trace_work(int64_t m);
 
 /* ATN_OK, or what is missing for recording `entries` iterates; no array may overlap x. */

@@ -59,7 +59,7 @@ void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x
     int64_t count = set->count;
     if (distance == ATN_DISTANCE_DIRECT) {
         kernels->distances(p, set->d, x, x_stride, set->transposed, set->padded, out, out_stride);
-        count = set->padded; /* nobody asks for the padding, but vectors are whole with it */
+        count = set->padded; /* with the padding, which is not used, vectors are whole */
     } else
         distances_expanded(p, x, x_stride, set, out, out_stride, distance == ATN_DISTANCE_CLAMPED);
     for (int64_t i = 0; i < p; i++)

@@ -10,7 +10,7 @@ typedef struct {
     atn_tensor x, y, out;
 } kernel_job;
 
-/* |x - y|^2 as gaussian_tile has it: sums over the channels in order. */
+/* |x - y|^2 as in gaussian_tile: sums over the channels in order. */
 static __device__ real squared_distance(const kernel_job &job, const token_rows &x, int64_t i,
                                         const token_rows &y, int64_t j)
 {
@@ -28,8 +28,8 @@ static __device__ real squared_distance(const kernel_job &job, const token_rows 
     return job.distance == ATN_DISTANCE_CLAMPED && squared < 0 ? 0 : squared;
 }
 
-/* Of K(L, L) the lower triangle is computed, the upper a copy; the clamped distance has a diagonal
- * of 1. */
+/* For K(L, L) the lower triangle is computed and copied to the upper one; the clamped distance sets
+ * the diagonal to 1. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     fill_kernel(const __grid_constant__ kernel_job job)
 {

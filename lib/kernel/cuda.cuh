@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gaussian kernel matrices, SOFT (IJCV) Eq. 4, 5, 8, a tile at a time, as in kernel/cpu.c, and
- * what their derivative takes. By block.cuh's rules. */
+ * their derivative. Under the rules of cuda/block.cuh. */
 #ifndef KERNEL_CUDA_CUH
 #define KERNEL_CUDA_CUH
 
@@ -14,14 +14,14 @@ typedef struct {
     double s;
 } gaussian;
 
-/* Points that are made ready: row j starts at rows + j * stride. */
+/* Points prepared for gaussian_tile: row j starts at rows + j * stride. */
 typedef struct {
     int64_t count, stride;
     const real *rows;
     const real *norms; /* |x|^2; not used by the direct distance */
 } point_set;
 
-/* The kernel of a description for heads of width d; s is atn_kernel_scale's. */
+/* The kernel of a description for heads of width d, with s by atn_kernel_scale. */
 static __device__ gaussian gaussian_of(const atn_attention_desc &desc, int64_t heads, int64_t d)
 {
     double width = desc.scale == ATN_SCALE_EMBED ? (double)heads * (double)d : (double)d;
@@ -30,7 +30,7 @@ static __device__ gaussian gaussian_of(const atn_attention_desc &desc, int64_t h
     return k;
 }
 
-/* Makes the rows ready; norms: count elements. */
+/* Prepares the rows; norms: count elements. */
 static __device__ point_set gaussian_points(const gaussian &k, int64_t count, const real *rows,
                                             int64_t stride, real *norms)
 {
@@ -56,7 +56,7 @@ static __device__ void gaussian_distances(int64_t d, const point_set &x, const p
     unsigned across = (unsigned)((y.count + SIZE - 1) / SIZE);
     for (unsigned t = threadIdx.x; t < down * across; t += BLOCK_THREADS) {
         unsigned r = t / across, s = t % across;
-        const real *left_at[SIZE], *right_at[SIZE]; /* beyond the end: the last, for nothing */
+        const real *left_at[SIZE], *right_at[SIZE]; /* beyond the end: the last one, not used */
         real sums[SIZE][SIZE] = {{0}};
 #pragma unroll
         for (int i = 0; i < SIZE; i++) {
@@ -115,7 +115,7 @@ static __device__ void gaussian_tile(const gaussian &k, const point_set &x, cons
 }
 
 /* Makes K(L, L), m x m, exactly symmetric: the lower triangle is copied onto the upper. The clamped
- * distance has a diagonal of 1. */
+ * distance sets the diagonal to 1. */
 static __device__ void gaussian_mirror(const gaussian &k, int64_t m, real *a, int64_t stride)
 {
     BLOCK_ENTRIES (i, j, m, m) {
@@ -127,18 +127,18 @@ static __device__ void gaussian_mirror(const gaussian &k, int64_t m, real *a, in
     __syncthreads();
 }
 
-/* grad_i -= sum_j W_ij (x_i - y_j), which with W = 2 s K dK is the derivative by x. By differences:
- * points far from 0 and near each other lose nothing. */
+/* grad_i -= sum_j W_ij (x_i - y_j), which with W = 2 s K dK is the derivative by x. It uses
+ * differences, so points that are far from 0 and near each other lose no accuracy. */
 template <int SIZE>
-static __device__ void gaussian_pulls(int64_t d, const real *w, int64_t w_row, int64_t w_col,
-                                      const point_set &x, const point_set &y, real *grad,
-                                      int64_t grad_stride)
+static __device__ void gaussian_backward_tiles(int64_t d, const real *w, int64_t w_row,
+                                               int64_t w_col, const point_set &x,
+                                               const point_set &y, real *grad, int64_t grad_stride)
 {
     unsigned down = (unsigned)((x.count + SIZE - 1) / SIZE);
     unsigned across = (unsigned)((d + SIZE - 1) / SIZE);
     for (unsigned t = threadIdx.x; t < down * across; t += BLOCK_THREADS) {
         unsigned r = t / across, s = t % across;
-        int64_t rows[SIZE], cols[SIZE]; /* beyond the end: the last, for nothing */
+        int64_t rows[SIZE], cols[SIZE]; /* beyond the end: the last one, not used */
         real sums[SIZE][SIZE] = {{0}}, left[SIZE][SIZE];
 #pragma unroll
         for (int i = 0; i < SIZE; i++) {
@@ -177,9 +177,9 @@ static __device__ void gaussian_backward(const gaussian &k, int trans_w, const r
 {
     int64_t w_row = trans_w ? 1 : w_stride, w_col = trans_w ? w_stride : 1;
     if (x.count * k.d >= 16 * BLOCK_THREADS)
-        gaussian_pulls<4>(k.d, w, w_row, w_col, x, y, grad, grad_stride);
+        gaussian_backward_tiles<4>(k.d, w, w_row, w_col, x, y, grad, grad_stride);
     else
-        gaussian_pulls<2>(k.d, w, w_row, w_col, x, y, grad, grad_stride);
+        gaussian_backward_tiles<2>(k.d, w, w_row, w_col, x, y, grad, grad_stride);
 }
 
 #endif

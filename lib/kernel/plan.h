@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Gaussian kernel, as the operators that have it plan it. */
+/* Checks and counts of the Gaussian kernel for the operators that use it. */
 #ifndef KERNEL_PLAN_H
 #define KERNEL_PLAN_H
 

@@ -41,7 +41,8 @@ atn_status cpu_gaussian(atn_context *context, atn_distance distance, double s, c
     const kernel_job *j = &job;
     int64_t heads = x->heads, count = x->batch * heads;
     const atn_tensor *landmarks = y ? y : x;
-    if (landmarks->rows > INT_MAX / 2 || landmarks->cols > INT_MAX / 2) /* BLAS counts in 32 bits */
+    if (landmarks->rows > INT_MAX / 2 || landmarks->cols > INT_MAX / 2) /* BLAS's integers have 32
+                                                                           bits */
         return core_fail(context, ATN_ERR_SHAPE,
                          "%" PRId64 " landmarks of width %" PRId64 ": expected at most %d each",
                          landmarks->rows, landmarks->cols, INT_MAX / 2);

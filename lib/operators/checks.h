@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the operators' rows check and count alike. */
+/* Checks and counts that the operators' rows share. */
 #ifndef OPERATORS_CHECKS_H
 #define OPERATORS_CHECKS_H
 

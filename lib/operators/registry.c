@@ -12,7 +12,7 @@ OPERATOR_LIST(EXTERN)
 
 #define POSITION(code, name, family) POSITION_##name,
 enum { OPERATOR_LIST(POSITION) POSITIONS };
-/* Tables may count on the order. */
+/* Tables may rely on the order. */
 #define IN_ORDER(code, name, family)                                                               \
     _Static_assert((int)(code) == (int)POSITION_##name, #name " is out of order in list.h");
 OPERATOR_LIST(IN_ORDER)

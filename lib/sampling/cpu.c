@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Landmarks from tokens, SOFT (IJCV) section 3.2. */
+/* Landmarks from tokens (SOFT, IJCV section 3.2): averages, convolution, and the tokens that
+ * sampling/cpu_choice.c chooses. */
 #include "cpu/blocks.h"
 #include "sampling/plan.h"
 
@@ -57,7 +58,7 @@ static void window(const job *j)
     }
 }
 
-/* One window laid out as the weights are, in channel major: d x k k. */
+/* Copies one window in the order of the weights, channel by channel: d x k k. */
 static void gather_window(const job *j, int64_t l, real *window)
 {
     int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
@@ -81,7 +82,7 @@ static void conv(const job *j)
     }
 }
 
-/* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), as the published code applies to the
+/* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), which the published code applies to the
  * convolution's output (neither is in the papers). */
 static void norm_gelu(int64_t d, const real *weight, const real *bias, real *row)
 {
@@ -151,8 +152,8 @@ int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d)
                    : R(choose_work)(sampling, n, d) * (int64_t)(sizeof(double) / sizeof(real));
 }
 
-/* Landmarks that are not there: NaN, and choices that are valid ones. */
-static void refuse(const job *j)
+/* Sets the landmarks to NaN, and the choices to valid ones. */
+static void reject_tokens(const job *j)
 {
     for (int64_t i = 0; i < core_sampling_choices(j->sampling, j->n); i++)
         j->choices[i] = i < j->m ? i : 0;
@@ -170,6 +171,6 @@ bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *t
     if (usable)
         samplers[sampling->kind](&j);
     else
-        refuse(&j);
+        reject_tokens(&j);
     return usable;
 }

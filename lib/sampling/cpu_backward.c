@@ -4,7 +4,7 @@
 #include "cpu/blocks.h"
 #include "sampling/plan.h"
 
-/* Landmarks whose windows are laid out at a time for the gradient of the weights. */
+/* Landmarks whose windows are copied at a time for the gradient of the weights. */
 enum { WINDOWS = 64 };
 
 typedef struct {
@@ -62,7 +62,7 @@ static void add_window(const job *j, int64_t l, const real *window)
                 corner[(y * width + x) * j->grad_stride + c] += window[c * k * k + y * k + x];
 }
 
-/* Each window's gradient is W^T times that of its landmark, in channel major as W's rows are. */
+/* Each window's gradient is W^T times that of its landmark, by channels like W's rows. */
 static void conv(const job *j)
 {
     int64_t inner = j->d * j->sampling->stride * j->sampling->stride;
@@ -75,14 +75,14 @@ static void conv(const job *j)
     }
 }
 
-/* Of x Phi(x): Phi(x) + x phi(x). */
+/* The derivative of x Phi(x): Phi(x) + x phi(x). */
 static double gelu_slope(double x)
 {
     return 0.5 * erfc(-x / sqrt(2.0)) + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
 }
 
-/* LayerNorm (eps 1e-5) and GELU of one row: grad, of the output, becomes that of `row`. sums: d of
- * the weight's gradient, then d of the bias's. */
+/* Backward of LayerNorm (eps 1e-5) and GELU for one row: grad, the gradient of the output, becomes
+ * that of `row`. sums: d elements of the weight's gradient, then d of the bias's. */
 static void norm_gelu(int64_t d, const real *weight, const real *bias, const real *row, real *grad,
                       double *sums)
 {
@@ -111,7 +111,7 @@ static void conv_code(const job *j)
 {
     int64_t d = j->d;
     atn_sampling plain = *j->sampling;
-    real *rows = j->work, *work = j->work + j->m * d; /* the convolution's output, again */
+    real *rows = j->work, *work = j->work + j->m * d; /* the convolution's output, computed again */
     plain.kind = ATN_SAMPLING_CONV;
     R(sample)(&plain, j->n, d, j->tokens, j->stride, j->m, rows, d, NULL, work);
     for (int64_t l = 0; l < j->m; l++)
@@ -126,7 +126,7 @@ static void add_row(const job *j, int64_t l, int64_t token)
         j->grad[token * j->grad_stride + c] += j->landmarks[l * j->d + c];
 }
 
-/* A token that is named twice has both. */
+/* A token that is named twice receives both gradients. */
 static void indices(const job *j)
 {
     for (int64_t l = 0; l < j->m; l++)
@@ -145,7 +145,7 @@ static void chosen(const job *j)
         add_row(j, l, j->choices[l]);
 }
 
-/* A centroid is the mean of its tokens, or the seed where it has none. */
+/* A centroid is the mean of its tokens, or its seed if it has none. */
 static void kmeans(const job *j)
 {
     const int64_t *counts = j->choices + j->m, *assigned = counts + j->m;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The samplings that look at the tokens: k-means++ and Lloyd's steps, ridge leverage scores,
+/* The samplings that depend on the tokens: k-means++ and Lloyd's steps, ridge leverage scores,
  * randomly pivoted and greedily pivoted Cholesky (attnum/sampling.h). All in f64: the choice is
  * then the same for f32 and f64 tokens that hold the same numbers. */
 #include "cpu/blocks.h"
 #include "sampling/plan.h"
 
-/* The weights of tokens that are not to be drawn: landmarks, and what equals one. */
+/* The weights of tokens that must not be drawn: landmarks, and tokens equal to one. */
 enum { TAKEN = -2, EQUAL = -1 };
 
 typedef struct {
@@ -14,7 +14,7 @@ typedef struct {
     const real *tokens;
     double s;
     int64_t *taken;    /* m */
-    double *weights;   /* n: what a token is drawn with */
+    double *weights;   /* n: the weights by which tokens are drawn */
     double *distances; /* n: squared, to the token taken last */
     double *work;
 } job;
@@ -32,7 +32,7 @@ static double squared_distance(const job *j, const real *x, int64_t token)
     return sum;
 }
 
-/* The first token of the largest weight. */
+/* The first token with the largest weight. */
 static int64_t heaviest(const job *j)
 {
     int64_t best = 0;
@@ -70,8 +70,9 @@ static void take(const job *j, int64_t l, int64_t token)
     j->weights[token] = TAKEN;
 }
 
-/* m tokens one after the other, by weights that have been computed; uniforms null: the heaviest.
- * After each, `update` is given the weight it was taken with and changes those of the others. */
+/* Takes m tokens one after the other by their weights, which have been computed: draws each or, if
+ * uniforms is null, takes the one with the largest weight. After each, `update` gets its weight and
+ * changes those of the others. */
 static void take_all(const job *j, const double *uniforms,
                      void (*update)(const job *j, int64_t l, double weight))
 {
@@ -125,7 +126,7 @@ static void add_token(const job *j, int64_t token, double *row)
         row[c] += (double)j->tokens[token * j->stride + c];
 }
 
-/* Centroids from who has which; without tokens a centroid is its seed. */
+/* Centroids from the assignment of tokens; a centroid without tokens is its seed. */
 static void find_means(const job *j, const int64_t *assigned, int64_t *counts, double *centroids)
 {
     for (int64_t l = 0; l < j->m; l++)
@@ -166,14 +167,14 @@ static const double *kmeans(const job *j)
 
 /* ---- Pivoted Cholesky ---- */
 
-/* A diagonal entry that m eliminations leave below this is rounding: 8 u for each. */
+/* A diagonal entry below this after m downdates is rounding: 8 u for each. */
 static double noise(const job *j)
 {
     return (double)j->m * 0x1p-50;
 }
 
-/* Column l of the factor, F_l = (K_l - sum_k F_k F_k[pivot]) / sqrt(residual), from which the
- * residuals fall; 0 where there was no residual. work: the columns, each n. */
+/* Column l of the factor, F_l = (K_l - sum_k F_k F_k[pivot]) / sqrt(residual), and the downdate of
+ * the residuals; the column is 0 if there was no residual. work: the columns, n elements each. */
 static void eliminate(const job *j, int64_t l, double residual)
 {
     double *column = j->work + l * j->n;
@@ -210,7 +211,8 @@ static const double *greedy(const job *j)
 
 /* ---- Ridge leverage scores ---- */
 
-/* A + lambda I below the diagonal, A of the tokens taken, and its Cholesky factor in its place. */
+/* The Cholesky factor of A + lambda I, in the lower triangle of a; A is the kernel matrix of the
+ * tokens taken. */
 static void factor_pilot(const job *j, double lambda, double *a)
 {
     int64_t m = j->m;
@@ -224,7 +226,7 @@ static void factor_pilot(const job *j, double lambda, double *a)
         }
 }
 
-/* r_i = 1 - |F^-1 k_i|^2 of every token into weights; their sum. work: F, then m. */
+/* Stores r_i = 1 - |F^-1 k_i|^2 of every token in weights; returns the sum. work: F, then m. */
 static double find_residuals(const job *j, double lambda)
 {
     int64_t m = j->m;

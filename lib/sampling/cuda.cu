@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Landmarks from tokens, SOFT (IJCV) section 3.2, as in sampling/cpu.c. */
+/* Landmarks from tokens (SOFT, IJCV section 3.2), as in sampling/cpu.c. */
 #include "sampling/cuda.cuh"
 
 /* ---- Averages and copies: one thread for each coordinate of a landmark ---- */
 
-/* The sum of `rows` times `cols` tokens, rows `width` apart, divided by how many they are. */
+/* The mean of `rows` times `cols` tokens, with row stride `width`. */
 static __device__ real mean_of(const token_rows &tokens, int64_t first, int64_t rows, int64_t cols,
                                int64_t width, int64_t c)
 {
@@ -34,8 +34,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-/* ---- Convolution: a block for so many landmarks and channels, an inner tile after the other ----
- */
+/* ---- Convolution: a tile of landmarks and channels per block, which loops over inner tiles
+ * ---- */
 
 /* out = the convolution's output, as the matrix product of windows and weights. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -68,8 +68,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-/* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), as the published code applies to the
- * convolution's output (neither is in the papers). A warp for each landmark. */
+/* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), which the published code applies to the
+ * convolution's output (neither is in the papers). One warp per landmark. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     norm_gelu(const __grid_constant__ cuda_sampling s, atn_tensor landmarks)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the samplings' files share, for one `real`. */
+/* Shared by the files of the samplings, for one `real`. */
 #ifndef SAMPLING_CUDA_CUH
 #define SAMPLING_CUDA_CUH
 
 #include "cuda/heads.cuh"
 #include "sampling/cuda.h"
 
-/* The samplings that look at the tokens (choice.cu), and the way back (sampling_backward.cu). */
+/* The samplings that depend on the tokens (sampling/cuda_choice.cu), and backward
+ * (sampling/cuda_backward.cu). */
 extern "C" {
 atn_status R(cuda_choose)(atn_context *context, const cuda_sampling *sampling,
                           const atn_tensor *tokens, const atn_tensor *landmarks);
@@ -18,7 +19,7 @@ atn_status R(cuda_conv_backward)(atn_context *context, const cuda_sampling *samp
                                  const atn_tensor *grad_weights);
 }
 
-/* This warp's share of `count` things to do, when blocks_for(32 * count) were launched. */
+/* This warp's share of `count` items, when blocks_for(32 * count) were launched. */
 #define WARP_EACH(i, count)                                                                        \
     for (int64_t i = ((int64_t)blockIdx.x * BLOCK_THREADS + threadIdx.x) / 32,                     \
                  i##_count = (count);                                                              \
@@ -33,7 +34,7 @@ static __device__ __forceinline__ int64_t grid_corner(const atn_sampling &s, int
     return l / across * s.stride * s.width + l % across * s.stride;
 }
 
-/* Its token in a cell of the window. */
+/* The token in a cell of landmark l's window. */
 static __device__ __forceinline__ int64_t grid_token(const atn_sampling &s, int64_t l, int64_t cell)
 {
     return grid_corner(s, l) + cell / s.stride * s.width + cell % s.stride;
@@ -72,7 +73,7 @@ static __device__ __forceinline__ void conv_find(const cuda_sampling &s, int64_t
     p->cols = head_smaller(CONV_TILE, cols - p->column);
 }
 
-/* The tiles that this block makes, one after the other. */
+/* The tiles that this block computes, one after the other. */
 static __device__ __forceinline__ conv_place conv_first(const cuda_sampling &s, int64_t cols)
 {
     conv_place p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Landmarks on CUDA and the way back from them, for all heads of a call. Everything but the structs
- * themselves is device memory. */
+/* Landmarks on CUDA, forward and backward, for all heads of a call. All pointers in the structs are
+ * to device memory. */
 #ifndef SAMPLING_CUDA_H
 #define SAMPLING_CUDA_H
 
@@ -17,9 +17,9 @@ typedef struct {
     int64_t choice_count;
     int64_t *choices; /* per head: choice_count, what the sampling chose (sampling/plan.h) */
     int64_t doubles;  /* of work, per block */
-    int64_t blocks;   /* that choose at a time */
+    int64_t blocks;   /* the blocks that choose at a time */
     double *work;
-    int *nonfinite; /* per head: the sampling looks at the tokens, and they are not finite */
+    int *nonfinite; /* per head: the sampling depends on the tokens, and they are not finite */
     double
         *moments;  /* conv-code, per landmark: mean and 1 / deviation of the convolution's output */
     void *outputs; /* conv-code: the convolution's output, dense heads x m x d */
@@ -28,15 +28,15 @@ typedef struct {
 void cuda_sampling_layout(core_arena *arena, const atn_sampling *desc, atn_dtype dtype, int64_t n,
                           int64_t d, int64_t m, int64_t heads, cuda_sampling *sampling);
 
-/* One table for each type that is computed in. What is enqueued needs no memory and does not wait.
- * Tensors that are not the caller's are of that type. */
+/* One table for each type of the arithmetic. The calls are enqueued, allocate nothing and do not
+ * wait. Tensors that are not the caller's have that type. */
 typedef struct {
     /* Landmarks, NaN where nonfinite. */
     atn_status (*sample)(atn_context *context, const cuda_sampling *sampling,
                          const atn_tensor *tokens, const atn_tensor *landmarks);
-    /* Adds to grad, of the tokens. conv-code: grad_landmarks, of the landmarks, become those of the
-     * convolution's output; norm_sums[0] and [1] are added the gradients of the norm's weight and
-     * bias, d numbers per head, unless null. After a call of sample. */
+    /* Adds the tokens' gradients to grad. conv-code: replaces grad_landmarks, the landmarks'
+     * gradients, by those of the convolution's output, and adds those of the norm's weight and bias
+     * to norm_sums[0] and [1], d numbers per head, unless null. Call it after sample. */
     atn_status (*backward)(atn_context *context, const cuda_sampling *sampling,
                            const atn_tensor *grad_landmarks, const atn_tensor *grad,
                            void *const norm_sums[2]);

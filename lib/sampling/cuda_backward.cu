@@ -16,7 +16,7 @@ static __device__ __forceinline__ void add_to(const token_rows &rows, int64_t i,
 
 /* ---- Means: one thread for each coordinate of a token ---- */
 
-/* Which landmark a token is part of (-1: none), and of how many tokens that one is the mean. */
+/* The landmark that a token is part of (-1: none), and the number of tokens whose mean that is. */
 static __device__ int64_t owner_of(const cuda_sampling &s, int64_t piece, int64_t i, int64_t *count)
 {
     int64_t k = s.desc.stride, width = s.desc.width, l;
@@ -49,7 +49,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* ---- Landmarks that are tokens: one thread for each head and coordinate, because a token that is
- * named twice has both ---- */
+ * named twice receives both gradients ---- */
 
 /* The token that landmark l is, -1 if it is none. */
 static __device__ int64_t token_of(const cuda_sampling &s, int64_t piece, int64_t l)
@@ -59,7 +59,7 @@ static __device__ int64_t token_of(const cuda_sampling &s, int64_t piece, int64_
     if (s.choice_count == 0)
         return l;
     const int64_t *choices = s.choices + piece * s.choice_count;
-    bool seed = s.choice_count == s.m || choices[s.m + l] == 0; /* not a mean of kmeans' */
+    bool seed = s.choice_count == s.m || choices[s.m + l] == 0; /* not a mean computed by kmeans */
     return seed ? choices[l] : -1;
 }
 
@@ -79,7 +79,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 /* ---- Convolution ---- */
 
-/* Each window's gradient is W^T times that of its landmark, in channel major as W's rows are. */
+/* Each window's gradient is W^T times that of its landmark, by channels like W's rows. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     deconvolve(const __grid_constant__ cuda_sampling s, bool tf32,
                const __grid_constant__ gradients g)
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-/* One thread for each weight. Channels are the fastest to change, as they are in the tokens. */
+/* One thread for each weight; neighbouring threads have neighbouring channels of the tokens. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     sum_weights(const __grid_constant__ cuda_sampling s, atn_tensor tokens, atn_tensor landmarks,
                 atn_tensor weights)
@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 /* ---- LayerNorm and GELU ---- */
 
-/* Of x Phi(x): Phi(x) + x phi(x). */
+/* The derivative of x Phi(x): Phi(x) + x phi(x). */
 static __device__ double gelu_slope(double x)
 {
     const double root_two_pi = 2.5066282746310002;
@@ -147,7 +147,7 @@ static __device__ __forceinline__ double normalised(const cuda_sampling &s, int6
            s.moments[2 * l + 1];
 }
 
-/* The derivative by what LayerNorm puts out. */
+/* The derivative by the output of LayerNorm. */
 static __device__ __forceinline__ double norm_slope(const cuda_sampling &s, int64_t c, double x,
                                                     real grad)
 {
@@ -176,7 +176,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-/* Landmarks' gradients become those of the convolution's output; a warp for each. */
+/* Replaces the landmarks' gradients by those of the convolution's output; one warp per landmark. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     norm_gelu_backward(const __grid_constant__ cuda_sampling s, atn_tensor landmarks)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The samplings that look at the tokens, as in sampling/cpu_choice.c, one block for each head:
+/* The samplings that depend on the tokens, as in sampling/cpu_choice.c, one block for each head:
  * k-means++ and Lloyd's steps, ridge leverage scores, randomly pivoted and greedily pivoted
  * Cholesky (attnum/sampling.h). All in f64. */
 #include "sampling/cuda.cuh"
 
-/* The weights of tokens that are not to be drawn: landmarks, and what equals one. */
+/* The weights of tokens that must not be drawn: landmarks, and tokens equal to one. */
 enum { TAKEN = -2, EQUAL = -1 };
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
     token_rows tokens;
     double s;
     int64_t *taken;    /* m */
-    double *weights;   /* n: what a token is drawn with */
+    double *weights;   /* n: the weights by which tokens are drawn */
     double *distances; /* n: squared, to the token taken last */
     double *work;
 } job;
@@ -35,7 +35,7 @@ static __device__ __noinline__ double squared_distance(const job &j, int64_t x, 
     return sum;
 }
 
-/* Whether token i is to be taken rather than token best (-1: none), of equals the first. */
+/* Whether token i goes before token best (-1: none): by weight, of equals the first. */
 static __device__ __forceinline__ bool outweighs(const job &j, int64_t i, int64_t best)
 {
     if (i < 0 || best < 0)
@@ -43,7 +43,7 @@ static __device__ __forceinline__ bool outweighs(const job &j, int64_t i, int64_
     return j.weights[i] > j.weights[best] || (j.weights[i] == j.weights[best] && i < best);
 }
 
-/* The first token of the largest weight. */
+/* The first token with the largest weight. */
 static __device__ __noinline__ int64_t heaviest(const job &j)
 {
     __shared__ int64_t candidates[BLOCK_THREADS];
@@ -60,8 +60,8 @@ static __device__ __noinline__ int64_t heaviest(const job &j)
     return best;
 }
 
-/* In first .. end - 1 the first token with sum + w_first + ... + w_i > goal, or the last that has a
- * weight. */
+/* The first token i of first .. end - 1 with sum + w_first + ... + w_i > goal, or the last with a
+ * positive weight. */
 static __device__ int64_t find_token(const job &j, int64_t first, int64_t end, double sum,
                                      double goal)
 {
@@ -74,8 +74,9 @@ static __device__ int64_t find_token(const job &j, int64_t first, int64_t end, d
     return last;
 }
 
-/* The first token with w_1 + ... + w_i > u (w_1 + ... + w_n); rounding may leave only the last. A
- * stretch of tokens for each thread: the stretch is found by their sums, the token in it. */
+/* The first token with w_1 + ... + w_i > u (w_1 + ... + w_n); rounding may leave only the last.
+ * Each thread adds up a range of tokens; these sums give the range, in which the token is then
+ * found. */
 static __device__ __noinline__ int64_t draw(const job &j, double u)
 {
     __shared__ double sums[BLOCK_THREADS];
@@ -123,8 +124,9 @@ static __device__ __noinline__ void take(const job &j, int64_t l, int64_t token)
 
 static __device__ void nothing(const job &, int64_t, double) {}
 
-/* m tokens one after the other, by weights that have been computed; uniforms null: the heaviest.
- * After each, `update` is given the weight it was taken with and changes those of the others. */
+/* Takes m tokens one after the other by their weights, which have been computed: draws each or, if
+ * uniforms is null, takes the one with the largest weight. After each, `update` gets its weight and
+ * changes those of the others. */
 template <void (*update)(const job &, int64_t, double)>
 static __device__ void take_all(const job &j, const double *uniforms)
 {
@@ -171,7 +173,7 @@ static __device__ int64_t nearest(const job &j, const double *centroids, int64_t
     return best;
 }
 
-/* Centroids from who has which; without tokens a centroid is its seed. */
+/* Centroids from the assignment of tokens; a centroid without tokens is its seed. */
 static __device__ void find_means(const job &j, const int64_t *assigned, int64_t *counts,
                                   double *centroids)
 {
@@ -213,14 +215,14 @@ static __device__ const double *kmeans(const job &j)
 
 /* ---- Pivoted Cholesky ---- */
 
-/* A diagonal entry that m eliminations leave below this is rounding: 8 u for each. */
+/* A diagonal entry below this after m downdates is rounding: 8 u for each. */
 static __device__ double noise(const job &j)
 {
     return (double)j.m * 0x1p-50;
 }
 
-/* Column l of the factor, F_l = (K_l - sum_k F_k F_k[pivot]) / sqrt(residual), from which the
- * residuals fall; 0 where there was no residual. work: the columns, each n. */
+/* Column l of the factor, F_l = (K_l - sum_k F_k F_k[pivot]) / sqrt(residual), and the downdate of
+ * the residuals; the column is 0 if there was no residual. work: the columns, n elements each. */
 static __device__ void eliminate(const job &j, int64_t l, double residual)
 {
     double *column = j.work + l * j.n;
@@ -238,8 +240,8 @@ static __device__ void eliminate(const job &j, int64_t l, double residual)
 
 /* ---- Ridge leverage scores ---- */
 
-/* A + lambda I below the diagonal, A of the tokens taken, and its Cholesky factor in its place,
- * column by column. */
+/* The Cholesky factor of A + lambda I, in the lower triangle of a, column by column; A is the
+ * kernel matrix of the tokens taken. */
 static __device__ void factor_pilot(const job &j, double lambda, double *a)
 {
     int64_t m = j.m;
@@ -259,11 +261,12 @@ static __device__ void factor_pilot(const job &j, double lambda, double *a)
     }
 }
 
-/* r_i = 1 - |F^-1 k_i|^2 of every token into weights; their sum. work: F, then m per thread. */
+/* Stores r_i = 1 - |F^-1 k_i|^2 of every token in weights; returns their sum. work: F, then m
+ * elements per thread. */
 static __device__ __noinline__ double find_residuals(const job &j, double lambda)
 {
     int64_t m = j.m;
-    double *a = j.work, *row = a + m * m + threadIdx.x, total = 0; /* entries of a row lie apart */
+    double *a = j.work, *row = a + m * m + threadIdx.x, total = 0; /* strided */
     factor_pilot(j, lambda, a);
     BLOCK_EACH (i, j.n) {
         double residual = 1;
@@ -300,7 +303,7 @@ static __device__ void leverage(const job &j)
 
 /* ---- All heads ---- */
 
-/* Null where landmarks are tokens; else they. */
+/* Returns the centroids, or null if landmarks are tokens. */
 static __device__ const double *choose(const job &j)
 {
     if (j.sampling->kind == ATN_SAMPLING_KMEANS)
@@ -323,8 +326,8 @@ static __device__ bool tokens_finite(const job &j)
     return !__syncthreads_or(bad);
 }
 
-/* Landmarks that are not there: NaN, and choices that are valid ones. */
-static __device__ void refuse(const job &j, int64_t choices, const token_rows &landmarks)
+/* Sets the landmarks to NaN, and the choices to valid ones. */
+static __device__ void reject_tokens(const job &j, int64_t choices, const token_rows &landmarks)
 {
     BLOCK_EACH (i, choices)
         j.taken[i] = i < j.m ? i : 0;
@@ -357,7 +360,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
                 rows_set(to, l, c, centroids ? (real)centroids[e] : rows_get(from, j.taken[l], c));
             }
         } else {
-            refuse(j, s.choice_count, to);
+            reject_tokens(j, s.choice_count, to);
         }
         if (threadIdx.x == 0)
             s.nonfinite[piece] = !usable;

@@ -50,7 +50,7 @@ static atn_status count_first(atn_context *context, const atn_sampling *s, int64
     return ATN_OK;
 }
 
-/* Number i of an array of the description, which lies on the device, against a bound. */
+/* Checks number i of an array of the description against a bound. */
 static atn_status check_index(atn_context *context, int64_t i, const void *value, double bound)
 {
     int64_t index;
@@ -72,7 +72,7 @@ static atn_status check_uniform(atn_context *context, int64_t i, const void *val
                      "sampling: uniform %" PRId64 " is %g, expected 0 <= u < 1", i, uniform);
 }
 
-/* All of them, fetched some at a time; both types have 8 bytes. */
+/* Checks all numbers, fetching a few at a time from the device; both types have 8 bytes. */
 static atn_status check_numbers(atn_context *context, const void *numbers, int64_t count,
                                 double bound,
                                 atn_status (*check)(atn_context *, int64_t, const void *, double))
@@ -187,7 +187,7 @@ atn_status atn_sampling_count(atn_context *context, const atn_sampling *sampling
     return status;
 }
 
-/* A weight tensor must be dense: it is handed to BLAS as one matrix. */
+/* A weight tensor must be dense: BLAS gets it as one matrix. */
 static atn_status check_weight(atn_context *context, const char *name, const atn_tensor *weight,
                                atn_dtype dtype, int64_t heads, int64_t rows, int64_t cols)
 {
@@ -201,7 +201,7 @@ static atn_status check_weight(atn_context *context, const char *name, const atn
 static atn_status check_conv(atn_context *context, const atn_sampling *s, atn_dtype dtype,
                              int64_t dim)
 {
-    if ((double)dim * (double)s->stride * (double)s->stride > INT_MAX) /* BLAS counts in 32 bits */
+    if ((double)dim * (double)s->stride * (double)s->stride > INT_MAX) /* BLAS: int */
         return core_fail(context, ATN_ERR_SHAPE,
                          "sampling: a window of %" PRId64 "x%" PRId64 "x%" PRId64
                          " is more than %d numbers",
@@ -229,8 +229,8 @@ static atn_status check_arrays_apart(atn_context *context, const atn_sampling *s
                                      const atn_tensor *landmarks)
 {
     atn_attention_desc desc = {.op = ATN_SOFT, .sampling = *sampling};
-    return core_check_arrays_apart(context, "landmarks", landmarks, &desc,
-                                   &(atn_attention_shape){0});
+    return core_check_arrays_overlap(context, "landmarks", landmarks, &desc,
+                                     &(atn_attention_shape){0});
 }
 
 atn_status atn_sample(atn_context *context, const atn_sampling *sampling, const atn_tensor *tokens,

@@ -6,7 +6,7 @@
 #include "cpu/table.h"
 #include "sampling/plan.h"
 
-/* What the threads need, each for itself. */
+/* The threads' memory. */
 typedef struct {
     size_t piece;
     int64_t choices;
@@ -38,7 +38,7 @@ atn_status cpu_sample(atn_context *context, const atn_sampling *sampling, int64_
 #pragma omp parallel for num_threads(context->threads) schedule(static) reduction(| : bad)
     for (int64_t i = 0; i < tokens->batch * heads; i++) {
         int thread = omp_get_thread_num();
-        /* without memory there is nothing to count from */
+        /* no pointer arithmetic on null */
         int64_t *chosen = memory.chosen ? memory.chosen + thread * memory.choices : NULL;
         char *work = memory.work ? memory.work + memory.piece * (size_t)thread : NULL;
         bad |=

@@ -4,14 +4,15 @@
 #include "core/backend.h"
 #include "sampling/plan.h"
 
-/* Heads that choose landmarks at the same time: as many as fill a large device, and fewer where
- * their work would take more than so many doubles (256 MiB). */
+/* Heads that choose landmarks at the same time: enough to fill a large device, fewer if their work
+ * would take more than MOST_DOUBLES (256 MiB). */
 enum { MOST_CHOOSING = 128, MOST_DOUBLES = 1 << 25 };
 
-/* A leverage score's triangular solve is one thread's (choice.cu). */
+/* The threads of a block, each of which solves the triangular systems of its own tokens for
+ * leverage (sampling/cuda_choice.cu). */
 enum { THREADS = 256 };
 
-/* Doubles that one head's choice works in: two numbers per token, and centroids, or the pilot's
+/* Doubles of work for one head's choice: two numbers per token, and centroids, or the pilot's
  * factor and rows, or columns of the factor. */
 static double choice_doubles(const atn_sampling *s, double n, double d, double m)
 {
@@ -56,7 +57,7 @@ void cuda_sampling_layout(core_arena *arena, const atn_sampling *desc, atn_dtype
     sampling->outputs = core_take(arena, norm ? heads * m * d : 0, element);
 }
 
-/* Whether any head's tokens were not finite. */
+/* ATN_NONFINITE if any head's tokens were not finite. */
 static atn_status sampled(atn_context *context, const cuda_sampling *sampling)
 {
     int flags[256];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exact inverses: eigendecomposition, Cholesky, pivoted Cholesky. Symmetric matrices read the
- * same by rows and by columns, so LAPACK's column-major calls need no transposes. */
+/* The exact inverses: eigendecomposition, Cholesky, pivoted Cholesky. A symmetric matrix is the
+ * same in row-major and column-major order, so LAPACK's calls need no transposes. */
 #include <string.h>
 
 #include "cpu/blocks.h"
 #include "inverse/direct/cpu_pivoted.h"
 #include "inverse/trace.h"
 
-/* Up to here LAPACK's pivoted Cholesky, which spends its time between calls for short vectors, is
- * hardly faster than our loops (bench/NOTES.md). */
+/* Up to this m LAPACK's pivoted Cholesky, which calls BLAS on short vectors, is hardly faster than
+ * our loops (bench/NOTES.md). */
 enum { OWN_PIVOTED_MOST = 400 };
 
 static void record(const inverse_problem *p)
@@ -63,8 +63,8 @@ static bool factorise(const inverse_problem *p, real jitter)
     return R(cholesky_factor)(&R(simd), m, p->work);
 }
 
-/* work: cholesky_work; three m x m matrices of it for the residual, which is against A + jitter I
- * where the caller asked for that matrix, and against A where the jitter is ours. */
+/* work: cholesky_work, of which the residual takes three m x m matrices. It is that of A + jitter I
+ * if the caller gave the jitter, and of A otherwise. */
 atn_status R(cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m;
@@ -96,8 +96,8 @@ atn_status R(cholesky)(const inverse_problem *p)
     return ATN_OK;
 }
 
-/* From the factor L (lower, r x r, row stride m) in `factor`: x = the inverse of the pivot block,
- * scattered to the pivots' rows and columns. */
+/* From the factor L (lower triangular, r x r, row stride m) in `factor`: sets x to the inverse of
+ * the pivot block, in the pivots' rows and columns. */
 static void scatter_inverse(const inverse_problem *p, real *factor, real *work)
 {
     int64_t m = p->m, r = p->info->rank;
@@ -131,7 +131,7 @@ static int64_t lapack_factor(const inverse_problem *p, real cut, real *factor, r
 }
 
 /* Rank-revealing Cholesky: A[piv, piv] = L L^T up to the cut. work: the factor (m x m), then
- * scratch: two matrices and LAPACK's 2 m, or what pivoted_factor needs. */
+ * scratch: two matrices and LAPACK's 2 m, or the work of pivoted_factor. */
 atn_status R(pivoted_cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m, size = m * m, rank = 0;

@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-/* An odd number of whole vectors, so that a column is spread over all of a cache. */
+/* An odd number of vectors, so that a column is spread over all sets of a cache. */
 static int64_t row_stride(int64_t m)
 {
     return whole_vectors(m) | SIMD_COLUMNS;
 }
 
-/* The rows of L^T, and what is left of the diagonal. */
+/* The rows of L^T, and the downdated diagonal. */
 int64_t R(pivoted_factor_work)(int64_t m)
 {
     return (m + 1) * row_stride(m);
 }
 
-/* Moves the pivot, the first with this value, to place k. */
+/* Swaps the pivot, the first entry with this value, to place k. */
 static void take_pivot(int64_t k, real value, int64_t stride, int *pivots, real *rows, real *rest)
 {
     int64_t at = k;
@@ -25,7 +25,7 @@ static void take_pivot(int64_t k, real value, int64_t stride, int *pivots, real 
     pivots[at] = pivots[k];
     pivots[k] = pivot;
     rest[at] = rest[k];
-    rest[k] = -INFINITY; /* is never the largest again */
+    rest[k] = -INFINITY; /* so that it is never the largest again */
     for (int64_t i = 0; at != k && i < k; i++) {
         real entry = rows[i * stride + at];
         rows[i * stride + at] = rows[i * stride + k];
@@ -33,9 +33,10 @@ static void take_pivot(int64_t k, real value, int64_t stride, int *pivots, real 
     }
 }
 
-/* L^T row by row, every entry A's less the products of the pivots in their order (Higham, Accuracy
- * and Stability, 2nd ed., Alg. 10.2 and Sec. 10.3). Rows begin at the whole vector in which the
- * diagonal lies: what is left of it there nobody reads. Returns the rank. */
+/* Computes L^T row by row: from every entry of A the products of earlier pivots are subtracted in
+ * order (Higham, Accuracy and Stability, 2nd ed., Alg. 10.2 and Sec. 10.3). A row is computed from
+ * the start of the vector that has the diagonal entry; the entries left of the diagonal are not
+ * used. Returns the rank. */
 static int64_t eliminate(const simd *kernels, int64_t m, const real *a, real cut, int *pivots,
                          real *rows, real *rest)
 {
@@ -51,7 +52,7 @@ static int64_t eliminate(const simd *kernels, int64_t m, const real *a, real cut
         for (int64_t j = first; j < m; j++)
             row[j] = chosen[pivots[j]];
         for (int64_t j = m; j < padded; j++)
-            row[j] = 0; /* nothing computes with what nobody wrote */
+            row[j] = 0; /* so that no arithmetic reads uninitialised memory */
         kernels->eliminate(k, rows + k, stride, rows + first, stride, columns, row + first);
         kernels->scale_and_downdate(columns, real_sqrt(value), row + first, rest + first);
         row[k] = real_sqrt(value);
@@ -69,7 +70,7 @@ int64_t R(pivoted_factor)(const simd *kernels, int64_t m, const real *a, real cu
     for (int64_t i = 0; i < m; i++)
         pivots[i] = (int)i;
     int64_t rank = eliminate(kernels, m, a, cut, pivots, rows, rest);
-    for (int64_t first = 0; first < m; first += SIMD_COLUMNS) { /* rows of L that stay in a cache */
+    for (int64_t first = 0; first < m; first += SIMD_COLUMNS) { /* rows of L that fit a cache */
         int64_t end = first + SIMD_COLUMNS < m ? first + SIMD_COLUMNS : m;
         kernels->transpose(end < rank ? end : rank, end - first, rows + first, stride,
                            factor + first * m, m);
@@ -84,8 +85,8 @@ int64_t R(cholesky_stride)(int64_t m)
     return row_stride(m);
 }
 
-/* Rows first .. end - 1 of L^T in the columns of their own triangle: whole vectors. Each pivot has
- * to be above 0. */
+/* Rows first .. end - 1 of L^T, in the columns of the diagonal block, which are whole vectors.
+ * False if a pivot is not above 0. */
 static bool factor_triangle(const simd *kernels, int64_t first, int64_t end, int64_t stride,
                             real *rows)
 {
@@ -115,8 +116,8 @@ bool R(cholesky_factor)(const simd *kernels, int64_t m, real *rows)
     return true;
 }
 
-/* Columns of L^-1 that are solved for at a time, and rows of the inverse: what is above the
- * diagonal there is computed in vain. */
+/* Columns of L^-1 that are solved for at a time, and rows of the inverse computed at a time; their
+ * entries above the diagonal are not used. */
 enum { INVERSE_BLOCK = 2 * SIMD_COLUMNS };
 
 void R(factor_inverse)(const simd *kernels, int64_t r, const real *l, int64_t l_row, int64_t l_step,

@@ -2,13 +2,13 @@
 /* The exact inverses of one matrix: eigendecomposition by Jacobi's rotations, Cholesky, pivoted
  * Cholesky.
  *
- * One block for each matrix whatever m is, also where iterations are batched (batched.cuh):
- * pivoting that reveals the rank has no batched call in cuBLAS or cuSOLVER; Cholesky's jitter grows
- * until a factor exists, which each matrix finds out by itself here, and which a host that reads
- * nothing back would have to enqueue for all matrices as often as the last may need; cuSOLVER's
- * batched Jacobi sorts and stops by rules of its own and may report that it did not converge, an
- * outcome that ours does not have. What a library could take over is what follows Cholesky's
- * factor, trsm and a product. */
+ * One block for each matrix whatever m is, also where iterations are batched
+ * (inverse/cuda_batched.cuh). Neither cuBLAS nor cuSOLVER has a batched rank-revealing Cholesky. In
+ * Cholesky the jitter grows until a factor exists, for each matrix separately; the host, which
+ * reads nothing back, would have to enqueue the largest number of attempts for all. cuSOLVER's
+ * batched Jacobi method sorts and stops by other rules and may report that it did not converge,
+ * which ours never does. Only the operations after Cholesky's factor, trsm and a product, could be
+ * left to a library. */
 #ifndef INVERSE_DIRECT_CUDA_CUH
 #define INVERSE_DIRECT_CUDA_CUH
 
@@ -16,7 +16,7 @@
 
 enum { DIRECT_MATRICES = 4 };
 
-/* Elements of what the rotations of a round are kept in: at most (m + 1) / 2. */
+/* Elements of memory for the rotations of a round, of which there are at most (m + 1) / 2. */
 static inline __host__ __device__ int64_t rotation_reals(int64_t m)
 {
     return 4 * ((m + 1) / 2);
@@ -25,7 +25,7 @@ static inline __host__ __device__ int64_t rotation_reals(int64_t m)
 static __device__ void direct_report(const inverse_problem &p, double residual, const real *x)
 {
     record(p, x);
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->stop = ATN_STOP_DIRECT;
         p.info->residual = residual;
     }
@@ -44,7 +44,7 @@ static __device__ matrix_shape exact_shape(const inverse_problem &p)
  *
  * Jacobi's method by rounds of disjoint rotations, every pair once a sweep (Brent and Luk 1985). */
 
-/* Of a round: cosines, sines, and what becomes of the two diagonal entries. */
+/* The rotations of a round: cosines, sines, and the new values of the two diagonal entries. */
 typedef struct {
     real *cosine, *sine, *first, *second;
 } rotations;
@@ -115,7 +115,7 @@ static __device__ void apply_rotations(const matrix_shape &shape, int players, i
     __syncthreads();
 }
 
-/* W becomes diagonal, its entries the eigenvalues; the rows of V are their vectors. */
+/* Makes W diagonal, with the eigenvalues as its entries; the rows of V become the eigenvectors. */
 static __device__ void diagonalise(const matrix_shape &shape, const rotations &r, real *w, real *v)
 {
     enum { MOST_SWEEPS = 40 };
@@ -139,7 +139,7 @@ static __device__ void diagonalise(const matrix_shape &shape, const rotations &r
     }
 }
 
-/* scaled = rows of V over their eigenvalues, those above the cut; returns how many. */
+/* scaled = rows of V divided by their eigenvalues above the cut; returns their number. */
 static __device__ int scale_vectors(const inverse_problem &p, const real *w, const real *v,
                                     real *scaled)
 {
@@ -172,7 +172,7 @@ static __device__ atn_status eig(const inverse_problem &p, real **x)
     __syncthreads();
     diagonalise(shape, r, w, v);
     int rank = scale_vectors(p, w, v, scaled);
-    if (is_scribe())
+    if (is_first_thread())
         p.info->rank = rank;
     *x = work_matrix(p, 3);
     matrix_transpose(shape, v, w);
@@ -186,7 +186,7 @@ static __device__ atn_status eig(const inverse_problem &p, real **x)
 
 /* ---- From a factor L (lower, r x r) to (L L^T)^-1 ---- */
 
-/* inverse = L^-1, a column each thread; what it does not set is 0 already. */
+/* inverse = L^-1, one column per thread; the other entries are 0 already. */
 static __device__ void invert_factor(const matrix_shape &shape, int r, const real *factor,
                                      real *inverse)
 {
@@ -214,9 +214,8 @@ static __device__ void inverse_of_factor(const matrix_shape &shape, int r, const
 
 /* ---- Cholesky ----
  *
- * A step takes c c^T / pivot from what is left, c the pivot's column, and leaves c as it is: the
- * columns become L's over the roots of their pivots in the end. So there is one barrier in a step.
- */
+ * A step subtracts c c^T / pivot, c the pivot's column, and leaves c unscaled: in the end the
+ * columns are divided by the roots of their pivots to give L. So a step needs only one barrier. */
 
 /* One attempt: the lower triangle of w becomes the Cholesky factor of A + jitter I. */
 static __device__ bool factorise(const inverse_problem &p, real jitter, real *w)
@@ -246,8 +245,7 @@ static __device__ bool factorise(const inverse_problem &p, real jitter, real *w)
     return true;
 }
 
-/* The residual is against A + jitter I where the caller asked for that matrix, and against A where
- * the jitter is ours. */
+/* The residual is that of A + jitter I if the caller gave the jitter, and of A otherwise. */
 static __device__ atn_status cholesky(const inverse_problem &p, real **x)
 {
     matrix_shape shape = exact_shape(p);
@@ -263,7 +261,7 @@ static __device__ atn_status cholesky(const inverse_problem &p, real **x)
         done = factorise(p, (real)jitter, w);
     }
     __syncthreads();
-    if (is_scribe())
+    if (is_first_thread())
         p.info->jitter = jitter;
     *x = work_matrix(p, 3);
     if (!done) {
@@ -281,16 +279,16 @@ static __device__ atn_status cholesky(const inverse_problem &p, real **x)
 
 /* ---- Pivoted Cholesky ----
  *
- * As above, with rows and columns where they are. The diagonal is kept twice, for the steps in
- * turn: so a warp that is ahead changes nothing that one behind still reads. Rows that were pivots
- * have -infinity there; which step it was is noted, for the end. */
+ * As above, but rows and columns are not swapped. There are two copies of the diagonal, which steps
+ * read and write alternately, so that a fast warp does not overwrite what a slow one still reads.
+ * They have -infinity for rows that were pivots; the step of each pivot is recorded. */
 
 typedef struct {
     real *diagonals; /* two of m */
     int *marks;      /* per row: the step that it was the pivot of; m: none */
 } pivoting;
 
-/* The diagonal that step k reads; what it leaves is step k + 1's. */
+/* The diagonal that step k reads; it writes that of step k + 1. */
 static __device__ __forceinline__ real *diagonal_of(const pivoting &v, int m, int k)
 {
     return v.diagonals + (k % 2 ? m : 0);
@@ -302,8 +300,8 @@ static inline __host__ __device__ int64_t pivoting_reals(int64_t m)
     return 3 * m;
 }
 
-/* The row of the largest entry of the diagonal that was no pivot before step k, the first of them,
- * which every warp finds for itself; its value in *pivot. */
+/* The row of the largest diagonal entry, the first of equals, among rows that are not pivots yet;
+ * *pivot is its value. Every warp computes it. */
 static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
 {
     const real *diagonal = diagonal_of(v, m, k);
@@ -326,7 +324,7 @@ static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
     return row;
 }
 
-/* Takes the pivot's share from what is left. */
+/* Subtracts the pivot's outer product from the remaining rows and columns. */
 static __device__ void eliminate(const matrix_shape &shape, const pivoting &v, int k, int row,
                                  real pivot, real *w)
 {
@@ -350,8 +348,8 @@ static __device__ void eliminate(const matrix_shape &shape, const pivoting &v, i
     }
 }
 
-/* A[pivots, pivots] = L L^T up to the cut. Returns the rank; w's row of pivot k holds column k of L
- * times the root of the pivot, for rows that were no pivots before. */
+/* A[pivots, pivots] = L L^T up to the cut. Returns the rank; row pivots[k] of w then holds column k
+ * of L times the root of the pivot, in the columns of rows that were not pivots before. */
 static __device__ int factorise_pivoted(const matrix_shape &shape, real cut, real *w,
                                         const pivoting &v)
 {
@@ -361,7 +359,7 @@ static __device__ int factorise_pivoted(const matrix_shape &shape, real cut, rea
         if (!(pivot > (k > 0 ? cut : 0)))
             return k;
         eliminate(shape, v, k, row, pivot, w);
-        if (is_scribe())
+        if (is_first_thread())
             v.marks[row] = k;
         __syncthreads();
     }
@@ -383,7 +381,7 @@ static __device__ void list_pivots(const inverse_problem &p, int rank, const int
     __syncthreads();
 }
 
-/* L by its own rows; 0 elsewhere. */
+/* Copies L to factor, with rows in the order of the pivots; 0 elsewhere. */
 static __device__ void gather_factor(const inverse_problem &p, int rank, const real *w,
                                      real *factor)
 {
@@ -415,7 +413,7 @@ static __device__ atn_status pivoted_cholesky(const inverse_problem &p, real **x
     int rank = largest > 0 ? factorise_pivoted(shape, (real)p.call->cut * largest, w, v) : 0;
     __syncthreads();
     list_pivots(p, rank, v.marks);
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->rank = rank;
         p.info->stop = ATN_STOP_DIRECT;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/blocks.h"
+#include "inverse/plan.h"
 #include "inverse/stopping.h"
 #include "inverse/trace.h"
 
@@ -11,7 +12,7 @@
 static double start_norm(int64_t m, const real *b, real alpha)
 {
     double norm = 0;
-    for (int64_t i = 0; i < m; i++) { /* rows for columns: B is symmetric */
+    for (int64_t i = 0; i < m; i++) { /* rows instead of columns: B is symmetric */
         real sum = 0;
         for (int64_t j = 0; j < m; j++)
             sum += real_abs((i == j ? (real)1 : (real)0) - alpha * b[i * m + j]);
@@ -57,13 +58,6 @@ static void square_all(const atn_context *context, atn_storage storage, const at
     }
 }
 
-static double alpha_from_norm(const atn_inverse_desc *desc, double norm)
-{
-    if (desc->alpha > 0)
-        return desc->alpha;
-    return norm > 0 ? desc->numerator / norm / norm : 0; /* A = 0: X = 0 is its pseudo-inverse */
-}
-
 void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                       atn_tensor *squares, cpu_inverse_memory *memory)
 {
@@ -78,7 +72,7 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
     }
     bool batch = desc->scope == ATN_SCOPE_BATCH;
     for (int64_t i = 0; i < count; i++)
-        starts[i] = alpha_from_norm(desc, batch ? largest : starts[i]);
+        starts[i] = core_alpha_from_norm(desc, batch ? largest : starts[i]);
     if (desc->search == ATN_SEARCH_NONE)
         return;
     const atn_tensor *tested = a;
@@ -120,16 +114,17 @@ double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, 
     return R(relative_update)(change, size);
 }
 
-/* One matrix on its way: X_k in x, room for X_{k+1} in next. */
+/* The iteration of one matrix: X_k in x, room for X_{k+1} in next. */
 typedef struct {
     const inverse_problem *p;
     const real *b;
     real *x, *next, *b_x;
-    real *best; /* the X_k of smallest residual, or null if none is looked for */
+    real *best; /* the X_k of smallest residual, or null without stopping best */
     core_stopping stopping;
 } newton_run;
 
-/* Takes X_k into account, with B X_k in b_x; next is scratch. Whether to stop there. */
+/* Passes the residual of X_k to the stopping rule, with B X_k in b_x; next is scratch. Returns
+ * whether to stop. */
 static bool stops(newton_run *run, int k)
 {
     const inverse_problem *p = run->p;
@@ -144,14 +139,14 @@ static bool stops(newton_run *run, int k)
     return p->info->stop != ATN_STOP_ITERATIONS;
 }
 
-/* X_{k+1}; false if it overflows. */
+/* Computes X_{k+1}; false if it overflows. */
 static bool advance(newton_run *run)
 {
     const inverse_problem *p = run->p;
     atn_inverse_info *info = p->info;
     double update = R(newton_step)(p->desc->storage, p->m, run->x, run->b_x, run->next);
     info->products++;
-    bool stored = p->desc->storage != ATN_STORAGE_NATIVE; /* after its update was measured */
+    bool stored = p->desc->storage != ATN_STORAGE_NATIVE; /* after the update was measured */
     if ((stored || !R(is_finite_update)(update)) && !R(all_finite)(p->m, p->m, run->next, p->m)) {
         info->stop = ATN_STOP_NONFINITE;
         return false;
@@ -163,7 +158,7 @@ static bool advance(newton_run *run)
     return true;
 }
 
-/* At most T steps from X_0 in p->x; what is returned ends there. */
+/* At most T steps from X_0 in p->x, where the result is left, too. */
 static void iterate(newton_run *run)
 {
     const inverse_problem *p = run->p;
@@ -205,7 +200,7 @@ atn_status R(newton)(const inverse_problem *p)
     for (int64_t i = 0; i < size; i++)
         p->x[i] = alpha * b[i];
     R(store)(p->desc->storage, p->m, p->m, p->x, p->m);
-    if (!R(all_finite)(p->m, p->m, p->x, p->m)) /* alpha leaves the range of the type */
+    if (!R(all_finite)(p->m, p->m, p->x, p->m)) /* alpha exceeds the range of the type */
         return R(without_start)(p, ATN_STOP_NONFINITE);
     bool best = p->desc->stopping == ATN_STOPPING_BEST;
     newton_run run = {p, b, p->x, other, scratch, best ? shifted + size : NULL, {INFINITY, 0}};

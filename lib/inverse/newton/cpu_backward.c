@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backward through the Newton-Raphson steps as they were taken, SOFT (IJCV) Eq. 10, and through
- * their start X_0 = alpha B. Needs all T iterates, which Eq. 12 was made to avoid. */
+/* Backward through the Newton-Raphson steps that were taken, SOFT (IJCV) Eq. 10, and through their
+ * start X_0 = alpha B. Needs all T iterates, which Eq. 12 avoids. */
 #include <string.h>
 
 #include "cpu/blocks.h"
+#include "inverse/plan.h"
 
-/* X_0 .. X_{K-1} again, with the bits they had, one after the other. False if there is no X_0: then
- * X is 0, a constant. */
-static bool run_again(const inverse_adjoint *g, const real *b, real *scratch, real *iterates)
+/* Computes X_0 .. X_{K-1} again, with the same bits. False if there is no X_0: X is then 0. */
+static bool recompute_iterates(const inverse_adjoint *g, const real *b, real *scratch,
+                               real *iterates)
 {
     int64_t m = g->m, size = m * m;
     real alpha = (real)g->info->alpha;
@@ -23,10 +24,10 @@ static bool run_again(const inverse_adjoint *g, const real *b, real *scratch, re
     return R(all_finite)(m, m, iterates, m);
 }
 
-/* From G, the derivative by X_{k+1} = 2 X - X B X, that by X: 2 G - (G X B + B X G). Adds to sum
- * what goes to -B: X G X. */
-static void step_back(int64_t m, const real *b, const real *x, real *grad, real *sum, real *x_g,
-                      real *b_x_g)
+/* From G, the derivative by X_{k+1} = 2 X - X B X, that by X: 2 G - (G X B + B X G). Adds X G X,
+ * the derivative by -B, to sum. */
+static void step_backward(int64_t m, const real *b, const real *x, real *grad, real *sum, real *x_g,
+                          real *b_x_g)
 {
     real_multiply_by_symmetric(m, x, grad, x_g);
     real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, x_g, m, x, m, 1, sum, m);
@@ -52,11 +53,11 @@ void R(steps_backward)(const inverse_adjoint *g)
     memset(sum, 0, (size_t)size * sizeof *sum);
     *g->slope = 0;
     R(newton_shift)(m, g->a, (real)g->desc->ridge, b);
-    if (!run_again(g, b, b_x_g, iterates))
+    if (!recompute_iterates(g, b, b_x_g, iterates))
         return;
     R(symmetrise)(m, grad);
     for (int64_t k = g->info->returned - 1; k >= 0; k--)
-        step_back(m, b, iterates + k * size, grad, sum, x_g, b_x_g);
+        step_backward(m, b, iterates + k * size, grad, sum, x_g, b_x_g);
     for (int64_t i = 0; i < size; i++) {
         sum[i] = alpha * grad[i] - sum[i];
         slope += (double)grad[i] * (double)b[i];
@@ -69,13 +70,7 @@ static const real *matrix_of(const atn_tensor *t, int64_t index)
     return atn_tensor_matrix(t, index / t->heads, index % t->heads);
 }
 
-/* d alpha / d |A|_1 for alpha = numerator / |A|_1^2, halved or not. */
-static double alpha_slope(const atn_inverse_info *info, double norm)
-{
-    return norm > 0 ? -2 * info->alpha / norm : 0;
-}
-
-/* All matrices share the alpha of the one with the largest norm, the first of them. */
+/* For an alpha that all matrices share, which depends on the first largest norm only. */
 static void shared_norm_slopes(const atn_tensor *a, const atn_inverse_info *infos, double *slopes)
 {
     int64_t largest = -1;
@@ -92,7 +87,7 @@ static void shared_norm_slopes(const atn_tensor *a, const atn_inverse_info *info
         }
     }
     if (largest >= 0)
-        slopes[largest] = sum * alpha_slope(&infos[largest], norm);
+        slopes[largest] = sum * core_alpha_slope(&infos[largest], norm);
 }
 
 void R(newton_norm_slopes)(const atn_inverse_desc *desc, const atn_tensor *a,
@@ -104,7 +99,7 @@ void R(newton_norm_slopes)(const atn_inverse_desc *desc, const atn_tensor *a,
     }
     for (int64_t i = 0; i < a->batch * a->heads; i++) {
         double norm = R(norm1)(a->rows, matrix_of(a, i));
-        slopes[i] *= desc->alpha > 0 ? 0 : alpha_slope(&infos[i], norm);
+        slopes[i] *= desc->alpha > 0 ? 0 : core_alpha_slope(&infos[i], norm);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Newton-Raphson inverse of one matrix, SOFT (IJCV) Eq. 10, and its start;
+/* The Newton-Raphson inverse of one matrix, SOFT (IJCV) Eq. 10, and its start, as in
  * inverse/newton/cpu.c. */
 #ifndef INVERSE_NEWTON_CUDA_CUH
 #define INVERSE_NEWTON_CUDA_CUH
@@ -12,20 +12,13 @@ enum { NEWTON_MATRICES = 4 }; /* and one more with stopping best */
 static __device__ double start_norm(int64_t m, const real *b, real alpha)
 {
     double norm = 0;
-    BLOCK_EACH (i, m) { /* rows for columns: B is symmetric */
+    BLOCK_EACH (i, m) { /* rows instead of columns: B is symmetric */
         real sum = 0;
         for (int64_t j = 0; j < m; j++)
             sum += real_abs((i == j ? (real)1 : (real)0) - alpha * b[j * m + i]);
         norm = larger(norm, (double)sum);
     }
     return block_max(norm);
-}
-
-static __device__ __forceinline__ double alpha_from_norm(const atn_inverse_desc &desc, double norm)
-{
-    if (desc.alpha > 0)
-        return desc.alpha;
-    return norm > 0 ? desc.numerator / norm / norm : 0; /* A = 0: X = 0 is its pseudo-inverse */
 }
 
 /* next = 2 X - X B X, exactly symmetric, from b_x = B X, which is rounded to the storage first.
@@ -53,19 +46,20 @@ static __device__ double newton_step(const matrix_shape &shape, atn_storage stor
     return relative_update(change, size);
 }
 
-/* One matrix on its way: X_k in x, room for X_{k+1} in next. */
+/* The iteration of one matrix: X_k in x, room for X_{k+1} in next. */
 typedef struct {
     const real *b;
     real *x, *next, *b_x;
     bool seeks_best;
-    real *best; /* the X_k of smallest residual, if that is looked for */
+    real *best; /* the X_k of smallest residual, with stopping best */
     core_stopping stopping;
     int steps; /* taken */
     atn_stop stop;
     int64_t products;
 } newton_run;
 
-/* Takes X_k into account, with B X_k in b_x; next is scratch. Whether to stop there. */
+/* Passes the residual of X_k to the stopping rule, with B X_k in b_x; next is scratch. Returns
+ * whether to stop. */
 static __device__ bool newton_stops(const inverse_problem &p, newton_run &run, int k)
 {
     double residual = matrix_penrose_of_product(p.shape, run.b, run.b_x, run.next);
@@ -78,7 +72,7 @@ static __device__ bool newton_stops(const inverse_problem &p, newton_run &run, i
     return run.stop != ATN_STOP_ITERATIONS;
 }
 
-/* X_{k+1}; false if it overflows. */
+/* Computes X_{k+1}; false if it overflows. */
 static __device__ bool newton_advance(const inverse_problem &p, newton_run &run)
 {
     bool suspect;
@@ -112,7 +106,7 @@ static __device__ void newton_iterate(const inverse_problem &p, newton_run &run)
 
 static __device__ void newton_report(const inverse_problem &p, const newton_run &run)
 {
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->stop = run.stop;
         p.info->products += run.products;
         p.info->returned = run.steps;
@@ -122,19 +116,19 @@ static __device__ void newton_report(const inverse_problem &p, const newton_run 
     __syncthreads();
 }
 
-/* The residual of the returned X; with a result that was rounded at the end, that of what it is. */
+/* Computes the residual of the returned X, after the rounding of the result if there is any. */
 static __device__ void newton_judge(const inverse_problem &p, const newton_run &run, real *x)
 {
     store_result(p, x);
     bool measured = run.seeks_best && p.call->result == ATN_STORAGE_NATIVE;
     double residual =
         measured ? run.stopping.smallest : matrix_penrose(p.shape, run.b, x, run.b_x, run.next);
-    if (is_scribe())
+    if (is_first_thread())
         p.info->residual = residual;
     __syncthreads();
 }
 
-/* B and X_0 = alpha B. Whether that is finite: alpha may leave the range of the type. */
+/* Computes B and X_0 = alpha B. Returns whether that is finite: alpha may overflow. */
 static __device__ bool newton_start(const inverse_problem &p, real *b, real *start)
 {
     real alpha = (real)p.alpha;
@@ -143,7 +137,7 @@ static __device__ bool newton_start(const inverse_problem &p, real *b, real *sta
         entry(p.shape, start, i, j) =
             storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
     __syncthreads();
-    if (is_scribe())
+    if (is_first_thread())
         p.info->alpha = (double)alpha;
     return matrix_finite(p.shape, start);
 }
@@ -170,7 +164,7 @@ static __device__ atn_status newton(const inverse_problem &p, real **x)
     newton_report(p, run);
     *x = best ? run.best : run.x;
     if (best)
-        run.next = run.x; /* free by now */
+        run.next = run.x; /* not used any more */
     newton_judge(p, run, *x);
     return run.stop == ATN_STOP_NONFINITE && !best ? ATN_NOT_CONVERGED : ATN_OK;
 }

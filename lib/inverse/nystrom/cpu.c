@@ -5,7 +5,7 @@
 
 #include "inverse/nystrom/cpu.h"
 
-/* What gesvd works in, per row: 3 m for bidiagonalisation, 2 m for each of 64 rows of a block. */
+/* Work of gesvd per row: 3 m for the bidiagonalisation, 2 m for each of 64 rows of a block. */
 enum { SVD_WORK = 131 };
 
 static bool by_singular_values(const atn_nystromformer_options *options)
@@ -162,8 +162,8 @@ static const real *decompose(const nystrom_problem *p)
     int64_t m = p->m;
     singular s = split_singular(p);
     memcpy(s.scratch, p->a, (size_t)(m * m) * sizeof(real));
-    /* LAPACK reads A's rows as columns and decomposes A^T = W S U^T; so it writes its left factor
-     * where our rows are W^T, its right one where our rows are U. */
+    /* LAPACK reads A's rows as columns and decomposes A^T = W S U^T. Read by rows, its left factor
+     * W is our W^T, and its right factor U^T is our U. */
     lapack_int order = (lapack_int)m;
     lapack_int code =
         lapack_gesvd(LAPACK_COL_MAJOR, 'A', 'A', order, order, s.scratch, order, s.values, s.right,

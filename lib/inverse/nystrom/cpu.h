@@ -8,7 +8,7 @@
 typedef struct {
     const atn_attention_desc *desc;
     int64_t m;
-    const real *a; /* m x m, as all matrices here: dense, row-major */
+    const real *a; /* m x m, dense, row-major, like all matrices here */
     real norm;     /* Z_0 = A^T / norm; not for pinv */
     real *work;    /* nystrom_inverse_work elements */
 } R(nystrom_problem);

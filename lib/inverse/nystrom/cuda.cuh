@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nystromformer's Z, its approximation of the pseudo-inverse of its m x m factor A, and its
  * derivative: the order-3 iteration (Xiong et al. 2021; Razavi et al. 2014), or by singular values.
- * As inverse/nystrom/cpu.c, by block.cuh's rules; all matrices are dense. */
+ * As inverse/nystrom/cpu.c, under the rules of cuda/block.cuh; all matrices are dense. */
 #ifndef INVERSE_NYSTROM_CUDA_CUH
 #define INVERSE_NYSTROM_CUDA_CUH
 
 #include "operators/norms/cuda.cuh"
 
-/* What a head keeps about the start Z_0 = A^T / norm. */
+/* What a head stores about the start Z_0 = A^T / norm. */
 typedef struct {
     double own_norm;   /* |A|_1 */
     double norm;       /* its own or the batch's largest */
@@ -17,7 +17,7 @@ typedef struct {
 
 enum { NYSTROM_NUMBER_REALS = sizeof(nystrom_numbers) / sizeof(real) };
 
-/* The iteration keeps Z_0 .. Z_T and has seven matrices more; the other way Z, two scratch
+/* The iteration needs Z_0 .. Z_T and seven more matrices; the pseudo-inverse needs Z, two scratch
  * matrices, U^T, W^T, and the singular values. */
 static __host__ __device__ int64_t nystrom_inverse_reals(const atn_nystromformer_options &options,
                                                          int64_t m)
@@ -168,15 +168,15 @@ static __device__ nystrom_singular nystrom_singular_of(int64_t m, real *work)
     return s;
 }
 
-/* A's rows sum to 1, so |A| is about 1 or more: singular values below this are 0, of which rounding
- * made something. They would be rotated for ever, getting smaller. */
+/* A's rows sum to 1, so |A| is about 1 or more: singular values below this are zeros perturbed by
+ * rounding. They would be rotated forever and only get smaller. */
 static __device__ __forceinline__ double vanishing_value(void)
 {
     return sizeof(real) == sizeof(double) ? 1e-100 : 1e-30;
 }
 
-/* One warp's plane rotation that makes rows p and q of g orthogonal; the same to rows of w. Whether
- * there was anything to do. */
+/* A plane rotation, by one warp, that makes rows p and q of g orthogonal; it is applied to the rows
+ * of w, too. Returns whether a rotation was needed. */
 static __device__ bool rotate_rows(int64_t m, real *g, real *w, int64_t p, int64_t q)
 {
     int lane = threadIdx.x % 32;
@@ -193,9 +193,9 @@ static __device__ bool rotate_rows(int64_t m, real *g, real *w, int64_t p, int64
     double smaller = of_p < of_q ? of_p : of_q;
     if (smaller < vanishing_value() * vanishing_value())
         return false;
-    /* that much is rounding */
+    /* no more than rounding */
     if (!(fabs(both) > (double)(m + 4) * u * sqrt(of_p) * sqrt(of_q)))
-        return both != both; /* NaN never ends: the caller's limit does */
+        return both != both; /* NaN would never converge: the caller's limit ends it */
     double zeta = (of_q - of_p) / (2 * both);
     double t = (zeta < 0 ? -1 : 1) / (fabs(zeta) + sqrt(1 + zeta * zeta));
     double c = 1 / sqrt(1 + t * t), s = c * t;
@@ -212,8 +212,9 @@ static __device__ bool rotate_rows(int64_t m, real *g, real *w, int64_t p, int64
 }
 
 /* One-sided Jacobi (Hestenes 1958): rotates the rows of g, A^T at first, until they are orthogonal;
- * w, I at first, is rotated along: then w A^T = g, and g's rows are s_i u_i^T, w's the w_i^T. Rows
- * are paired as in a tournament, so that a round's pairs can be rotated at once. */
+ * w, I at first, gets the same rotations, so that w A^T = g; in the end the rows of g are s_i
+ * u_i^T, those of w are w_i^T. Rows are paired as in a tournament, so that all pairs of a round can
+ * be rotated at once. */
 static __device__ void orthogonalise(int64_t m, real *g, real *w)
 {
     enum { MOST_SWEEPS = 60 };
@@ -232,12 +233,12 @@ static __device__ void orthogonalise(int64_t m, real *g, real *w)
         }
         rotated = __syncthreads_or(rotated);
     }
-    if (rotated) /* not in any matrix of numbers; say so */
+    if (rotated) /* did not converge: only with NaN; returned as NaN */
         block_fill(m * m, (real)NAN, g);
 }
 
-/* Row i of u, which is 0, becomes a unit vector orthogonal to the rows before it: what is left of
- * the first coordinate vector of which enough is left. */
+/* Replaces row i of u, which is 0, by a unit vector orthogonal to the rows before it: the
+ * normalised projection of the first coordinate vector whose projection is not too small. */
 static __device__ void complete_row(int64_t m, real *u, int64_t i)
 {
     for (int64_t k = 0; k < m; k++) {
@@ -258,7 +259,7 @@ static __device__ void complete_row(int64_t m, real *u, int64_t i)
         BLOCK_EACH (c, m)
             left += (double)u[i * m + c] * (double)u[i * m + c];
         left = sqrt(block_sum(left));
-        if (left * left * (double)m < 0.5) /* the largest of all is at least 1/m */
+        if (left * left * (double)m < 0.5) /* the largest of the m is at least 1/m */
             continue;
         BLOCK_EACH (c, m)
             u[i * m + c] = (real)((double)u[i * m + c] / left);
@@ -267,8 +268,7 @@ static __device__ void complete_row(int64_t m, real *u, int64_t i)
     }
 }
 
-/* Row i of g and w to the place of their singular value in descending order: left, right, values.
- */
+/* Sorts the rows of g and w by descending singular value into left, right and values. */
 static __device__ void sort_values(int64_t m, const real *g, const real *w,
                                    const nystrom_singular &s, real *norms)
 {
@@ -362,7 +362,7 @@ static __device__ void nystrom_decompose_backward(const atn_nystromformer_option
     block_gemm(tf32, AS_IT_IS, AS_IT_IS, m, m, m, s.scratch, m, s.right, m, true, grad_a, m);
 }
 
-/* ---- Either ---- */
+/* ---- Both methods ---- */
 
 /* Z is left within work. */
 static __device__ void nystrom_inverse(const atn_attention_desc &desc, bool tf32, int64_t m,

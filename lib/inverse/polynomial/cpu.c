@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Polynomial iterations for the inverse, X_{k+1} = X_k Q(E_k), E_k = I - B X_k (attnum/inverse.h).
- * Q(e) = (1 - r(e)) / (1 - e), r the map of a step, so that 1 - B X_{k+1} = r(E_k). */
+ * Q(e) = (1 - r(e)) / (1 - e) with the map r of a step, so that I - B X_{k+1} = r(E_k). */
 #include <string.h>
 
 #include "cpu/blocks.h"
@@ -147,17 +147,7 @@ static void (*const polynomials[ATN_INVERSE_COUNT])(const iteration *, double) =
 
 /* ---- The interval ---- */
 
-/* 1 - 1 / T_p(1 / d) from 1 - d without cancellation; T_9 is T_3 twice. */
-static double next_gap(int order, double gap)
-{
-    double square = gap * (2 - gap); /* 1 - d^2 */
-    if (order == 2)
-        return 2 * square / (1 + square);
-    double next = gap * (3 - gap) * (3 - gap) / (1 + 3 * square);
-    return order == 9 ? next_gap(3, next) : next;
-}
-
-/* A vector with neither symmetry nor sign: multiples of the golden section, modulo 1. */
+/* A vector without symmetry: multiples of the golden section, modulo 1. */
 static void fill_generic(int64_t m, real *v)
 {
     double ignored;
@@ -165,8 +155,8 @@ static void fill_generic(int64_t m, real *v)
         v[i] = (real)(0.5 - modf(0.6180339887498949 * (double)(i + 1), &ignored));
 }
 
-/* An orthonormal basis that grows: `count` of at most `steps` rows, and its transpose, m x steps,
- * where what is not there yet is 0. */
+/* A growing orthonormal basis: `count` of at most `steps` rows, and its transpose, m x steps, with
+ * 0 for the missing ones. */
 typedef struct {
     int count, steps;
     real *rows, *transposed;
@@ -183,7 +173,7 @@ static void remove_components(int64_t m, const lanczos_basis *q, real *v)
     real_gemm(CblasNoTrans, CblasNoTrans, 1, m, q->count, along, q->count, q->rows, m, true, v, m);
 }
 
-/* Appends v over its length; returns the row. */
+/* Appends v divided by its length; returns the row. */
 static const real *append(int64_t m, const real *v, double length, lanczos_basis *q)
 {
     real *row = q->rows + q->count * m;
@@ -329,7 +319,7 @@ static void fill_probe(iteration *t)
         t->probe[i] = (real)ldexp((double)t->probe[i], -exponent);
 }
 
-/* What the guard returns to: X where |E B v| is the smallest so far. */
+/* Keeps X if |E B v| is the smallest so far, for the guard to return. */
 static void keep_best(iteration *t, int k)
 {
     int64_t m = t->p->m;
@@ -359,8 +349,8 @@ static void return_to_best(iteration *t)
     find_error(t, t->best_step);
 }
 
-/* Runs the steps; leaves E of the X that it ends with in e. X_k is accepted once its E is known:
- * the guard looks at what the step did to it (attnum/inverse.h). */
+/* Runs the steps; leaves in e the E of the final X. X_k is accepted once its E is known, which the
+ * guard checks (attnum/inverse.h). */
 static void iterate(iteration *t)
 {
     const inverse_problem *p = t->p;
@@ -384,12 +374,12 @@ static void iterate(iteration *t)
             return;
         }
         exchange(t);
-        t->gap = t->kind->chebyshev ? next_gap(t->kind->order, t->gap) : 1;
+        t->gap = t->kind->chebyshev ? core_next_gap(t->kind->order, t->gap) : 1;
     }
 }
 
-/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F; in a narrow type E holds a rounded B X, and X is judged
- * by what it is. */
+/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F; in a narrow type E comes from a rounded B X, and the
+ * residual of X is computed afresh. */
 static double residual(const iteration *t)
 {
     int64_t size = t->p->m * t->p->m;
@@ -425,7 +415,7 @@ atn_status R(polynomial)(const inverse_problem *p)
     real alpha = choose_start(&t);
     p->info->alpha = (double)alpha;
     fill_start(&t, alpha);
-    if (!R(all_finite)(p->m, p->m, t.x, p->m)) /* alpha leaves the range of the type */
+    if (!R(all_finite)(p->m, p->m, t.x, p->m)) /* alpha exceeds the range of the type */
         return R(without_start)(p, ATN_STOP_NONFINITE);
     fill_probe(&t);
     iterate(&t);

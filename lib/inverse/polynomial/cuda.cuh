@@ -30,12 +30,12 @@ static __device__ void polynomial_product(const inverse_problem &p, const real *
 
 /* ---- Q(E) into q, destroying e, power and other; z = d^2 ----
  *
- * A program of at most five operations. E, power, other and q are four matrices of the work, one
- * after the other. */
+ * It is computed by a program of at most five operations on E, power, other and q, four consecutive
+ * matrices of the work. */
 
 typedef enum { POLYNOMIAL_END, POLYNOMIAL_PRODUCT, POLYNOMIAL_ADD, POLYNOMIAL_MAP } polynomial_kind;
 
-/* Places, from E on. */
+/* The places of the four matrices. */
 enum { AT_E, AT_POWER, AT_OTHER, AT_Q };
 
 typedef enum {
@@ -151,7 +151,7 @@ static __device__ void find_polynomial(const inverse_problem &p, const polynomia
     matrix_store(p.shape, p.desc->storage, t.q);
 }
 
-/* ---- Vectors of m elements: what every warp computes for itself ---- */
+/* ---- Vectors of m elements, computed by every warp ---- */
 
 /* Row i times v. */
 static __device__ __forceinline__ double row_times(const inverse_problem &p, const real *row,
@@ -183,7 +183,7 @@ static __device__ double vector_norm(const inverse_problem &p, const real *v)
     return ldexp(sqrt(warp_sum(sum)), exponent);
 }
 
-/* out = B v, a row each warp. */
+/* out = B v, one row per warp. */
 static __device__ void apply(const inverse_problem &p, const real *b, const real *v, real *out)
 {
     for (int i = (int)threadIdx.x / 32; i < p.shape.m; i += BLOCK_WARPS) {
@@ -194,7 +194,7 @@ static __device__ void apply(const inverse_problem &p, const real *b, const real
     __syncthreads();
 }
 
-/* A vector with neither symmetry nor sign: multiples of the golden section, modulo 1. */
+/* A vector without symmetry: multiples of the golden section, modulo 1. */
 static __device__ void fill_generic(const inverse_problem &p, real *v)
 {
     BLOCK_EACH (i, p.shape.m) {
@@ -205,19 +205,6 @@ static __device__ void fill_generic(const inverse_problem &p, real *v)
 }
 
 /* ---- The interval ---- */
-
-/* 1 - 1 / T_p(1 / d) from 1 - d without cancellation; T_9 is T_3 twice. */
-static __device__ double next_gap(int order, double gap)
-{
-    double square = gap * (2 - gap); /* 1 - d^2 */
-    if (order == 2)
-        return 2 * square / (1 + square);
-    double next = gap * (3 - gap) * (3 - gap) / (1 + 3 * square);
-    if (order == 3)
-        return next;
-    square = next * (2 - next);
-    return next * (3 - next) * (3 - next) / (1 + 3 * square);
-}
 
 /* A symmetric tridiagonal matrix, in shared memory. */
 typedef struct {
@@ -235,7 +222,7 @@ static __device__ bool is_below(const tridiagonal &t, int count, double x)
 }
 
 /* The smallest eigenvalue by multisection: every thread tries a point between Gershgorin's bounds;
- * seven rounds leave 2^-56 of them. NaN if there is none. */
+ * seven rounds narrow these to 2^-56 of their distance. NaN if an entry is not finite. */
 static __device__ double smallest_eigenvalue(const tridiagonal &t, int count)
 {
     enum { ROUNDS = 7 };
@@ -258,7 +245,8 @@ static __device__ double smallest_eigenvalue(const tridiagonal &t, int count)
     return low + (high - low) / 2;
 }
 
-/* v <- v less its components along basis' rows; along, shared memory, receives their lengths. */
+/* Subtracts from v its components along the rows of basis; stores these in along, which is shared
+ * memory. */
 static __device__ void orthogonalise(const inverse_problem &p, int count, const real *basis,
                                      real *v, double *along)
 {
@@ -277,8 +265,8 @@ static __device__ void orthogonalise(const inverse_problem &p, int count, const 
     __syncthreads();
 }
 
-/* The smallest Ritz value of `steps` Lanczos steps with full orthogonalisation; basis holds steps
- * rows, v and next one each. */
+/* The smallest Ritz value of `steps` Lanczos steps with full orthogonalisation; basis has room for
+ * `steps` rows, v and next for one each. */
 static __device__ double smallest_ritz_value(const inverse_problem &p, int steps, const real *b,
                                              real *basis, real *v, real *next)
 {
@@ -288,7 +276,7 @@ static __device__ double smallest_ritz_value(const inverse_problem &p, int steps
     fill_generic(p, v);
     while (count < steps) {
         double length = vector_norm(p, v);
-        if (count > 0 && is_scribe())
+        if (count > 0 && is_first_thread())
             t.off_diagonal[count - 1] = length;
         if (!(length > p.shape.m * p.call->dtype_roundoff * (count > 0 ? scale : 0)))
             break; /* the subspace is invariant */
@@ -302,7 +290,7 @@ static __device__ double smallest_ritz_value(const inverse_problem &p, int steps
         next = last;
         count++;
         orthogonalise(p, count, basis, v, t.along);
-        if (is_scribe())
+        if (is_first_thread())
             t.diagonal[count - 1] = t.along[count - 1];
         __syncthreads();
         orthogonalise(p, count, basis, v, t.along);
@@ -323,7 +311,7 @@ static __device__ void choose_interval(const inverse_problem &p, const polynomia
         *low = larger(sqrt(p.call->dtype_roundoff) * *high,
                       smallest_ritz_value(p, steps, t.b, t.other, t.e, t.power));
     *low = *low < *high ? *low : *high;
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->interval_low = *low;
         p.info->interval_high = *high;
     }
@@ -423,7 +411,7 @@ static __device__ void fill_probe(const inverse_problem &p, const polynomial_run
     __syncthreads();
 }
 
-/* What the guard returns to: X where |E B v| is the smallest so far. */
+/* Keeps X if |E B v| is the smallest so far, for the guard to return. */
 static __device__ void keep_best(const inverse_problem &p, polynomial_run &t, int k)
 {
     double squared = 0;
@@ -457,15 +445,15 @@ static __device__ void return_to_best(const inverse_problem &p, polynomial_run &
     find_error(p, t, t.best_step);
 }
 
-/* The most that |E_k|_F^2 may be, k > 0, where |E_{k-1}|_F^2 was `before`. */
+/* The guard's bound of |E_k|_F^2, k > 0, where |E_{k-1}|_F^2 was `before`. */
 static __device__ double error_bound(const inverse_problem &p, double before, double gap)
 {
     double slack = 1.01, half = 1 - gap;
     return larger(1.0, slack * (before + (double)p.shape.m * half * half));
 }
 
-/* Runs the steps; leaves E of the X that it ends with in e. X_k is accepted once its E is known:
- * the guard looks at what the step did to it (attnum/inverse.h). */
+/* Runs the steps; leaves in e the E of the final X. X_k is accepted once its E is known, which the
+ * guard checks (attnum/inverse.h). */
 static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_run &t)
 {
     double update = 0, before = 0;
@@ -489,12 +477,12 @@ static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_r
         real *x = t.x;
         t.x = t.next;
         t.next = x;
-        t.gap = p.call->polynomial.chebyshev ? next_gap(p.call->polynomial.order, t.gap) : 1;
+        t.gap = p.call->polynomial.chebyshev ? core_next_gap(p.call->polynomial.order, t.gap) : 1;
     }
 }
 
-/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F; in a narrow type E holds a rounded B X, and X is judged
- * by what it is. */
+/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F; in a narrow type E comes from a rounded B X, and the
+ * residual of X is computed afresh. */
 static __device__ double polynomial_residual(const inverse_problem &p, const polynomial_run &t)
 {
     bool rounded = p.desc->storage != ATN_STORAGE_NATIVE || p.call->result != ATN_STORAGE_NATIVE ||
@@ -509,7 +497,7 @@ static __device__ double polynomial_residual(const inverse_problem &p, const pol
 static __device__ void polynomial_report(const inverse_problem &p, const polynomial_run &t)
 {
     double residual = polynomial_residual(p, t);
-    if (is_scribe()) {
+    if (is_first_thread()) {
         p.info->residual = residual;
         p.info->stop = t.stop;
         p.info->returned = t.returned;
@@ -518,12 +506,12 @@ static __device__ void polynomial_report(const inverse_problem &p, const polynom
     __syncthreads();
 }
 
-/* B, X_0 and d. Whether X_0 is finite: alpha may leave the range of the type. */
+/* Computes B, X_0 and d. Returns whether X_0 is finite: alpha may exceed the range of the type. */
 static __device__ bool polynomial_start(const inverse_problem &p, polynomial_run &t, real *b)
 {
     load_shifted(p, b);
     real alpha = choose_start(p, t);
-    if (is_scribe())
+    if (is_first_thread())
         p.info->alpha = (double)alpha;
     fill_start(p, t, alpha);
     return matrix_finite(p.shape, t.x);

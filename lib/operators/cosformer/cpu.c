@@ -28,7 +28,7 @@ static int64_t position_of(const head *h, const token_block *b, int64_t i)
     return core_position(b->keys ? h->key_positions : h->positions, b->first + i);
 }
 
-/* Sines and cosines of pi/2 at / length for a block's rows. Padded tokens keep their place. */
+/* Sines and cosines of pi/2 at / length for a block's rows. Padding does not shift other tokens. */
 typedef struct {
     double sines[HEAD_BLOCK], cosines[HEAD_BLOCK];
 } waves;
@@ -75,7 +75,7 @@ static void factors_on_grid(const head *h, const token_block *b)
     }
 }
 
-/* kept: what ReLU(x) is multiplied by. */
+/* Fills kept with the factors of ReLU(x). */
 static void find_factors(const head *h, const token_block *b)
 {
     switch (h->desc->cosformer.weighting) {

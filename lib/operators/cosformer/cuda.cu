@@ -3,7 +3,7 @@
  * operators/cosformer/cpu.c, whose products are cosines of differences. */
 #include "operators/features/cuda.cuh"
 
-/* Of the description's weighting. */
+/* The number of factors of the description's weighting. */
 static __host__ __device__ __forceinline__ int64_t factor_count(const atn_attention_desc &desc)
 {
     atn_cosine weighting = desc.cosformer.weighting;
@@ -14,7 +14,7 @@ typedef struct {
     double sine, cosine;
 } wave;
 
-/* Of pi/2 at / length. */
+/* Sine and cosine of pi/2 at / length. */
 static __device__ wave wave_at(int64_t at, int64_t length)
 {
     double angle = 1.57079632679489661923 * ((double)at / (double)length);
@@ -22,7 +22,7 @@ static __device__ wave wave_at(int64_t at, int64_t length)
     return w;
 }
 
-/* What ReLU(x) is multiplied by at a position. Padded tokens keep their place. */
+/* The factors of ReLU(x) at a position. Padding does not shift other tokens. */
 static __device__ void make_factors(const head &h, int64_t position, real *factors)
 {
     const atn_cosformer_options &o = h.desc->cosformer;
@@ -43,7 +43,7 @@ static __device__ void make_factors(const head &h, int64_t position, real *facto
     }
 }
 
-/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+/* Unnamed, because the linker would merge the f32 functions with those for f64. */
 namespace
 {
 struct cosine_features {

@@ -64,8 +64,8 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     core_count_linear(desc, shape, features, true, cost);
 }
 
-/* Not ATN_IS_STOCHASTIC: no weight is negative, and a row sums to 1 where its sum exceeds epsilon,
- * but the row of a query without a positive channel sums to 0. */
+/* Not ATN_IS_STOCHASTIC: weights are nonnegative, and a row sums to 1 if its denominator exceeds
+ * epsilon, but the row of a query without a positive channel sums to 0. */
 static const atn_variant variants[] = {
     {.name = "1d",
      .description = "cosine of the distance along the sequence (Qin et al. 2022)",
@@ -92,9 +92,8 @@ const operator_row core_cosformer = {
              .formula = "Y_i = sum_j w(i,j) ReLU(q_i).ReLU(k_j) v_j / max(the sum, epsilon)",
              .source = "Qin et al. 2022; SimA appendix (2-D)",
              .parameters = "causal, cosformer",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL |
-                             ATN_CAN_LENGTHS,
+             .capabilities =
+                 OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
     .check = check,

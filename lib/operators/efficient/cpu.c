@@ -11,8 +11,8 @@
 #include "operators/norms/cpu.h"
 #include "operators/softmax/cpu.h"
 
-/* work: per channel of K the sum of exps, one over it and t, the maximum; a block of rho_q or rho_k
- * (in `backward` of exps) and of a gradient; S and dS. */
+/* work: for each channel of K the sum of exps, its reciprocal and t, and the maximum; a block of
+ * rho_q or rho_k (in `backward` of exps) and one of a gradient; S and dS. */
 typedef struct {
     double *sums, *one_over, *along;
     real *maxima, *rho, *grad;
@@ -70,7 +70,7 @@ static void find_maxima(const head *h, const pieces *p)
     }
 }
 
-/* exp(k - max) of a block of keys; add: its sums as well. */
+/* exp(k - max) of a block of keys; add: adds it to the sums, too. */
 static void load_exps(const head *h, const pieces *p, int64_t first, int64_t rows, bool add)
 {
     for (int64_t j = 0; j < rows; j++) {
@@ -100,8 +100,8 @@ static void load_keys(const head *h, const pieces *p, int64_t first, int64_t row
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
-/* S, maxima and sums. S is divided by the sums at its end; only where rho_k itself would be stored
- * in a narrow type the sums must come first. */
+/* S, maxima and sums. S is divided by the sums at the end; only if rho_k itself is rounded to a
+ * narrow type the sums must be known before. */
 static void make_state(const head *h, const pieces *p)
 {
     bool narrow = h->desc->storage != ATN_STORAGE_NATIVE;
@@ -157,7 +157,7 @@ static void backward_queries(const head *h, const pieces *p)
     }
 }
 
-/* t and dS, divided by the sums because load_exps leaves that out. */
+/* t and dS, divided by the sums because load_exps does not divide. */
 static void finish_grad_state(const head *h, const pieces *p)
 {
     for (int64_t c = 0; c < h->d; c++) {
@@ -168,7 +168,7 @@ static void finish_grad_state(const head *h, const pieces *p)
     }
 }
 
-/* Overwrites, but where dK is dQ's memory. */
+/* Overwrites dK, unless it is dQ's memory: then it adds. */
 static void backward_keys(const head *h, const pieces *p)
 {
     bool add = h->grad_k == h->grad_q;

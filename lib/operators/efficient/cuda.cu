@@ -10,8 +10,8 @@
 
 /* ---- Memory ---- */
 
-/* Per channel of K the sum of exps, t, the maximum; S and dS. A chunk has its share of the sums, of
- * the maxima, and of S or dS. */
+/* Per channel of K the sum of exps, t, the maximum; S and dS. Per chunk: its partial sums, maxima,
+ * and part of S or dS. */
 typedef struct {
     double *sums, *along;
     real *maxima, *state, *grad_state;
@@ -27,7 +27,7 @@ typedef struct {
     real *rho, *v, *grad;
 } tiles;
 
-/* Threads that share a channel while maxima are sought. */
+/* Threads per channel in the search for maxima. */
 static __host__ __device__ int64_t threads_per_channel(int64_t d)
 {
     return d < BLOCK_THREADS ? BLOCK_THREADS / d : 1;
@@ -118,7 +118,7 @@ static __device__ void load_exps(const head &h, const real *maxima, int64_t firs
     __syncthreads();
 }
 
-/* The exps' sums, and S but for the division by them. */
+/* The sums of exps, and S before the division by them. */
 static __device__ void sum_keys(const head &h)
 {
     head_memory m = memory_of(h);

@@ -20,7 +20,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     cost->state_bytes = (double)atn_dtype_size(desc->dtype) * (d * dv + 2 * d);
 }
 
-/* Every token twice halves rho_k, and the sum over tokens doubles: 1. */
+/* If every token is given twice, rho_k is halved and the sum over tokens has twice the terms: 1. */
 static const atn_variant variants[] = {
     {.name = "paper",
      .description = "softmax normalisation of both (Shen et al. 2021; published code, per head)",
@@ -34,8 +34,7 @@ const operator_row core_efficient = {
              .formula = "Y = softmax_channels(Q) (softmax_tokens(K)^T V)",
              .source = "Shen et al. 2021 (Efficient Attention), softmax normalisation",
              .parameters = "none",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .unsupported = "no causal form is published: the softmax of K is over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},

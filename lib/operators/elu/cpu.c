@@ -12,9 +12,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
     *head_reals = 0;
 }
 
-/* kept = phi', which is exp(min(x, 0)): phi is that and max(x, 0), of which one term is exact and
- * the other 1 or 0. Published code makes an array of elu(x), which a narrow type rounds, and adds 1
- * to it. */
+/* kept = phi' = exp(min(x, 0)), and phi is kept + max(x, 0), where one of the terms is 1 or 0.
+ * Published code stores elu(x), which is rounded in a narrow type, and adds 1 to it. */
 static void map(const void *own, const token_block *b)
 {
     const head *h = own;

@@ -3,7 +3,7 @@
  * phi(x) = 1 + elu(x), channel by channel. */
 #include "operators/features/cuda.cuh"
 
-/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+/* Unnamed, because the linker would merge the f32 functions with those for f64. */
 namespace
 {
 struct elu_features {

@@ -12,7 +12,7 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
                             : status;
 }
 
-/* Every element counts as one addition and one exp: which it takes depends on its sign. */
+/* Every element counts as one addition and one exp, although its sign decides which it takes. */
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
@@ -24,7 +24,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     core_count_linear(desc, shape, d, true, cost);
 }
 
-/* No law for doubled tokens: epsilon does not double. */
+/* No law for repeated tokens: epsilon does not double. */
 static const atn_variant variants[] = {
     {.name = "stable",
      .description = "exp(x) for x < 0",
@@ -46,9 +46,8 @@ const operator_row core_elu = {
              .formula = "Y = phi(Q) phi(K)^T V / phi(Q) phi(K)^T 1, phi = 1 + elu",
              .source = "Katharopoulos et al. 2020",
              .parameters = "causal, elu",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL |
-                             ATN_CAN_LENGTHS,
+             .capabilities =
+                 OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
     .check = check,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linear attention, streamed in blocks of tokens (linear.h).
+/* Linear attention, streamed in blocks of tokens (operators/features/cpu.h).
  *
  * Backward, with N_i = phi(q_i)^T S, e_i = dL/d(phi(q_i).z) = -(dY_i.N_i) / D_i^2 (0 where D is
  * constant):
@@ -7,9 +7,9 @@
  *   dphi(q_i) = S dY_i / D_i + e_i z,      dS = sum_i phi(q_i) dY_i^T / D_i,
  *   dphi(k_j) = dS v_j + dz,               dz = sum_i e_i phi(q_i),          dv_j = dS^T phi(k_j).
  *
- * Causal: S and z are prefix sums, swept forwards for dq; dS and dz are suffix sums, swept
- * backwards for dk and dv. Blocks are then runs of HEAD_BLOCK positions. The state is that of all
- * blocks before (after), and what is in the same block comes in through
+ * Causal: S and z are prefix sums, computed forwards for dq; dS and dz are suffix sums, computed
+ * backwards for dk and dv. Blocks are then runs of HEAD_BLOCK positions. The state is the sum over
+ * all earlier (later) blocks, and the contribution of the same block comes through
  *
  *   A_ij = phi(q_i).phi(k_j),   W_ij = dL/dA_ij = dY_i.v_j / D_i + e_i,   both 0 for j after i. */
 #include "operators/features/cpu.h"
@@ -40,7 +40,7 @@ int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc
            2 * rows + 2 * HEAD_BLOCK * (features + kept) + within;
 }
 
-/* The state is empty: S = 0, z = z_0. */
+/* Starts with the empty state: S = 0, z = z_0. */
 static linear open_linear(const head *h, const feature_map *map)
 {
     int64_t m = map->features, rows = h->desc->causal ? h->length : HEAD_BLOCK;
@@ -72,23 +72,7 @@ static linear open_linear(const head *h, const feature_map *map)
 
 /* ---- Blocks ---- */
 
-/* How many of the ascending positions lie before `position`; null: 0, 1, 2, ... */
-static int64_t count_before(const int64_t *positions, int64_t count, int64_t position)
-{
-    int64_t low = 0, high = count;
-    if (!positions)
-        return head_smaller(position, count);
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (positions[middle] < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Causal: the same step is the same run of positions for queries and keys. */
+/* Causal: a step has the same run of positions for queries and keys. */
 static int64_t steps(const linear *l, bool keys)
 {
     int64_t count = keys ? l->h->n_k : l->h->n;
@@ -103,8 +87,8 @@ static token_block load(const linear *l, bool keys, int64_t step)
     if (!l->causal)
         positions = NULL;
     token_block b = {.keys = keys, .stride = keys ? h->k_stride : h->q_stride};
-    b.first = count_before(positions, count, begin);
-    b.rows = count_before(positions, count, begin + HEAD_BLOCK) - b.first;
+    b.first = core_count_before(positions, count, begin);
+    b.rows = core_count_before(positions, count, begin + HEAD_BLOCK) - b.first;
     b.x = (keys ? h->k : h->q) + b.first * b.stride;
     b.phi = l->phi[keys];
     b.kept = l->kept[keys];
@@ -131,7 +115,7 @@ static void add_rows(const linear *l, const token_block *b, const real *weights,
     R(add_rows)(b->rows, l->m, factors, b->phi, l->m, to);
 }
 
-/* out = op(A) op(B) or, with add, out +=; nothing to add where the sums are empty. */
+/* out = op(A) op(B) or, with add, out +=, which does nothing if the sums are empty. */
 static void product(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows, int64_t cols,
                     int64_t inner, const real *a, int64_t lda, const real *b, int64_t ldb, bool add,
                     real *out, int64_t ldc)
@@ -157,14 +141,14 @@ static void absorb_all_keys(const linear *l)
     }
 }
 
-/* How many keys of a block, in order, row i of a block of queries sees. */
+/* The number of keys of a block that row i of a block of queries sees; they are its first ones. */
 static int64_t seen_within(const linear *l, const token_block *queries, int64_t i,
                            const token_block *keys)
 {
     const int64_t *positions = l->h->key_positions;
     int64_t after = core_position(l->h->positions, queries->first + i) + 1;
-    return positions ? count_before(positions + keys->first, keys->rows, after)
-                     : count_before(NULL, keys->rows, after - keys->first);
+    return positions ? core_count_before(positions + keys->first, keys->rows, after)
+                     : core_count_before(NULL, keys->rows, after - keys->first);
 }
 
 /* A of a block, 0 where the key comes after the query. */
@@ -186,8 +170,8 @@ static double weight_sum(const linear *l, const token_block *queries, int64_t i,
     return keys ? sum + R(sum)(keys->rows, l->weights + i * HEAD_BLOCK) : sum;
 }
 
-/* D and, where it varies with the sum, that it does. A query that sees no key has N = 0: D = 1
- * makes that 0 rather than 0/0. */
+/* D, and whether it varies with the sum. A query that sees no key has N = 0, and D = 1 makes its
+ * output 0 rather than 0/0. */
 static double denominator(const linear *l, const token_block *queries, int64_t i,
                           const token_block *keys, bool *varies)
 {
@@ -250,7 +234,7 @@ void R(linear_forward)(const head *h, const feature_map *map)
 
 /* ---- Backward ---- */
 
-/* Where 1 / D and e of a block are stored. */
+/* The index at which 1 / D and e of a block are stored. */
 static int64_t rows_at(const linear *l, const token_block *queries)
 {
     return l->causal ? queries->first : 0;
@@ -266,7 +250,7 @@ static void products_within(const linear *l, const token_block *queries, const t
             h->v + keys->first * h->v_stride, h->v_stride, false, l->grad_weights, HEAD_BLOCK);
 }
 
-/* Makes W of dY V^T. */
+/* Turns dY V^T into W. */
 static void finish_grad_weights(const linear *l, const token_block *queries,
                                 const token_block *keys)
 {

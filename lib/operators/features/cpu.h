@@ -6,19 +6,13 @@
  *   z = z_0 + sum_j phi(k_j),
  *
  * sums over all keys or, causal, over those at positions up to query i's (Katharopoulos et al.
- * 2020). An operator brings phi and its derivative for a block of tokens. Memory is the
- * state (S, z), its gradient and a few blocks of tokens; causal backward keeps two numbers per
- * query. */
+ * 2020). An operator supplies phi and its derivative for a block of tokens. Memory is the state (S,
+ * z), its gradient and a few blocks of tokens; causal backward keeps two numbers per query. */
 #ifndef FEATURES_CPU_H
 #define FEATURES_CPU_H
 
 #include "cpu/heads.h"
-
-typedef enum {
-    LINEAR_PLAIN,   /* D = 1 */
-    LINEAR_ADDED,   /* D = phi(q).z + epsilon */
-    LINEAR_CLAMPED, /* D = max(phi(q).z, epsilon) */
-} linear_denominator;
+#include "operators/features/plan.h"
 
 /* Tokens first .. first + rows - 1 of the queries or keys that are not padding. */
 typedef struct {
@@ -27,11 +21,11 @@ typedef struct {
     const real *x;
     int64_t stride;
     real *phi;  /* rows x features */
-    real *kept; /* rows x kept: what map leaves for map_backward */
+    real *kept; /* rows x kept: values that map keeps for map_backward */
 } R(token_block);
 typedef R(token_block) token_block;
 
-/* phi. `own` is the operator's and is handed to its functions; prepare and finish may be null. */
+/* phi. `own` is passed to the operator's functions; prepare and finish may be null. */
 typedef struct {
     int64_t features, kept; /* M, and elements per token */
     linear_denominator denominator;

@@ -11,7 +11,7 @@ int64_t R(orthogonal_work)(int64_t d)
     return (PANEL + 1) * d;
 }
 
-/* LAPACK stores columns after one another, so the rows of w are the columns it makes orthogonal. */
+/* LAPACK is column-major, so the rows of w are the columns that it orthogonalises. */
 static atn_status orthogonalise(int64_t rows, int64_t d, real *w, real *work)
 {
     real *tau = work + PANEL * d;

@@ -1,30 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Linear attention with a feature map phi: what performer, rff, elu and cosformer share; the
  * formulas, forward and backward, are those of operators/features/cpu.h and
- * operators/features/cpu.c. An operator brings phi and its derivative for a tile of tokens.
+ * operators/features/cpu.c. An operator supplies phi and its derivative for a tile of tokens.
  *
- * Every chunk sums over its own keys (S, z) and queries (dS, dz). A pass over heads then makes the
- * sums over all tokens or, causal, gives every chunk the sums over those before it (S, z) or after
- * it (dS, dz), from where it goes on tile by tile. Causal chunks and tiles are runs of positions,
- * the same of queries and keys, and what lies within one tile comes in through
+ * Every chunk sums over its own keys (S, z) and queries (dS, dz). A pass over heads then computes
+ * the sums over all tokens or, causal, for every chunk those over the chunks before it (S, z) or
+ * after it (dS, dz), which it continues tile by tile. Causal chunks and tiles are runs of
+ * positions, the same for queries and keys, and the contribution of the same tile comes through
  *
  *   A_ij = phi(q_i).phi(k_j),   W_ij = dL/dA_ij = dY_i.v_j / D_i + e_i,   both 0 for j after i. */
 #ifndef FEATURES_CUDA_CUH
 #define FEATURES_CUDA_CUH
 
 #include "cuda/heads.cuh"
+#include "operators/features/plan.h"
 
-typedef enum {
-    LINEAR_PLAIN,   /* D = 1 */
-    LINEAR_ADDED,   /* D = phi(q).z + epsilon */
-    LINEAR_CLAMPED, /* D = max(phi(q).z, epsilon) */
-} linear_denominator;
-
-/* What a description says of phi. */
+/* The parameters of phi in a description. */
 typedef struct {
-    int64_t features, kept;          /* M; elements per token that map leaves for map_backward */
-    int64_t head_reals, chunk_reals; /* of phi's own, at the start of a head's and a chunk's memory;
-                                        a multiple of doubles */
+    int64_t features, kept;          /* M; elements per token that map keeps for map_backward */
+    int64_t head_reals, chunk_reals; /* of phi's own data, at the start of a head's and a chunk's
+                                        memory; whole doubles */
     linear_denominator denominator;
     double epsilon, start; /* of D; every component of z_0 */
 } feature_map;
@@ -53,7 +48,8 @@ typedef struct {
     feature_map map;
     bool causal;
     int64_t m, tokens;            /* features; tokens per tile */
-    linear_sums own, met;         /* a chunk's own; what its tokens meet: causal, the same */
+    linear_sums own, met;         /* sums over the chunk's own tokens; the sums its tokens are
+                                     multiplied with (causal: the same memory) */
     real *inverse, *grad_sums;    /* 1 / D and e of all queries */
     real *kept, *x;               /* tokens x kept, tokens x d */
     real *phi_queries, *phi_keys; /* tokens x M; the same unless causal */
@@ -72,7 +68,7 @@ static __host__ __device__ __forceinline__ int64_t linear_block_reals(const feat
     return tokens * (map.kept + d + 2 * map.features + 2 * dv + within);
 }
 
-/* As many tokens per tile as leave a block's work in shared memory; the most where none do. */
+/* The most tokens per tile whose work fits into shared memory; the maximum if none does. */
 static __host__ __device__ __forceinline__ int64_t linear_tokens(const feature_map &map, int64_t d,
                                                                  int64_t dv, bool causal)
 {
@@ -132,14 +128,14 @@ template <class F> static __device__ linear linear_layout(const head &h)
 /* At the start of a pass. */
 template <class F> static __device__ const linear &linear_open(const head &h)
 {
-    __shared__ linear l; /* not in every thread's registers */
+    __shared__ linear l; /* shared, to save the threads' registers */
     if (threadIdx.x == 0)
         l = linear_layout<F>(h);
     __syncthreads();
     return l;
 }
 
-/* The elements of a projection, for products to read. */
+/* Copies a projection, so that products can read it. */
 static __device__ void linear_copy_projection(const head &h, const atn_tensor &projection, real *to)
 {
     token_rows rows = head_parameter(projection, h.index);
@@ -147,23 +143,6 @@ static __device__ void linear_copy_projection(const head &h, const atn_tensor &p
 }
 
 /* ---- Tiles ---- */
-
-/* How many of the ascending positions lie before `position`; null: 0, 1, 2, ... */
-static __device__ int64_t linear_count_before(const int64_t *positions, int64_t count,
-                                              int64_t position)
-{
-    int64_t low = 0, high = count;
-    if (!positions)
-        return head_smaller(position, count);
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (positions[middle] < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 /* The chunk's tiles. */
 static __device__ int64_t linear_steps(const head &h, const linear &l, bool keys)
@@ -173,7 +152,7 @@ static __device__ int64_t linear_steps(const head &h, const linear &l, bool keys
     return tokens > 0 ? (tokens + l.tokens - 1) / l.tokens : 0;
 }
 
-/* The queries or keys that a tile is of. */
+/* The queries or keys of a tile. */
 static __device__ __forceinline__ token_rows linear_rows(const head &h, const token_tile &t)
 {
     return t.keys ? h.k : h.q;
@@ -186,8 +165,8 @@ static __device__ token_tile linear_tile(const head &h, const linear &l, bool ke
     t.phi = keys ? l.phi_keys : l.phi_queries;
     const int64_t *positions = l.causal ? linear_rows(h, t).positions : NULL;
     int64_t count = keys ? h.n_k : h.n, begin = h.chunk * h.chunk_tokens + step * l.tokens;
-    t.first = linear_count_before(positions, count, begin);
-    t.rows = linear_count_before(positions, count, begin + l.tokens) - t.first;
+    t.first = core_count_before(positions, count, begin);
+    t.rows = core_count_before(positions, count, begin + l.tokens) - t.first;
     return t;
 }
 
@@ -199,7 +178,7 @@ static __device__ token_tile linear_queries(const head &h, const linear &l, int6
     return t;
 }
 
-/* With their values. */
+/* Loads keys and their values. */
 template <class F>
 static __device__ token_tile linear_keys(const head &h, const linear &l, int64_t step)
 {
@@ -261,7 +240,7 @@ static __device__ void linear_weigh(const head &h, const linear &l, const token_
     __syncthreads();
 }
 
-/* a.b by one warp, for all of its lanes. */
+/* a.b by one warp, returned to all of its lanes. */
 static __device__ double linear_dot(int64_t count, const real *a, const real *b)
 {
     double sum = 0;
@@ -270,9 +249,9 @@ static __device__ double linear_dot(int64_t count, const real *a, const real *b)
     return warp_sum(sum);
 }
 
-/* D of query i of a tile by one warp; *varies: whether it does with the sum. keys: causal, those of
- * the same tile, else none. A query that sees no key has N = 0: D = 1 makes that 0 rather than 0/0.
- */
+/* D of query i of a tile, by one warp; *varies: whether it varies with the sum. keys: those of the
+ * same tile if causal, otherwise none. A query that sees no key has N = 0, and D = 1 makes its
+ * output 0 rather than 0/0. */
 static __device__ double linear_denominator_of(const head &h, const linear &l,
                                                const token_tile &queries, int64_t i,
                                                const token_tile &keys, bool *varies)
@@ -302,7 +281,7 @@ template <class F> static __device__ void linear_sum_keys(const head &h)
     }
 }
 
-/* From the chunks' S and z what they meet. */
+/* Computes from the chunks' S and z those that their tokens are multiplied with. */
 template <class F> static __device__ void linear_finish_keys(const head &h)
 {
     const linear &l = linear_open<F>(h);
@@ -319,7 +298,7 @@ template <class F> static __device__ void linear_finish_keys(const head &h)
     }
 }
 
-/* From the chunks' dS and dz. */
+/* The same for the chunks' dS and dz. */
 template <class F> static __device__ void linear_finish_queries(const head &h)
 {
     const linear &l = linear_open<F>(h);
@@ -391,7 +370,7 @@ static __device__ void linear_products_within(const head &h, const linear &l,
                false, l.grad_weights, l.tokens);
 }
 
-/* Makes W of dY V^T. */
+/* Turns dY V^T into W. */
 static __device__ void linear_finish_within(const head &h, const linear &l,
                                             const token_tile &queries, const token_tile &keys)
 {
@@ -425,7 +404,7 @@ static __device__ void linear_differentiate_denominators(const head &h, const li
     __syncthreads();
 }
 
-/* slopes = dY S^T / D + e z^T of dY S^T, but for what lies within the tile. */
+/* Turns slopes = dY S^T into dY S^T / D + e z^T, without the contribution of the same tile. */
 static __device__ void linear_finish_slopes(const linear &l, const token_tile &queries)
 {
     BLOCK_EACH (e, queries.rows * l.m) {
@@ -475,7 +454,7 @@ template <class F> static __device__ void linear_push_queries(const head &h)
     }
 }
 
-/* What comes of the queries of the same tile to dphi(k); l.g becomes dY / D. */
+/* Adds the contribution of the queries of the same tile to dphi(k); l.g becomes dY / D. */
 static __device__ void linear_add_queries_within(const head &h, const linear &l,
                                                  const token_tile &keys, const token_tile &queries)
 {
@@ -486,7 +465,7 @@ static __device__ void linear_add_queries_within(const head &h, const linear &l,
                queries.phi, l.m, true, l.slopes, l.m);
 }
 
-/* dK and dV, from the last tile to the first. The tile of V gives way to dV. */
+/* dK and dV, from the last tile to the first. The tile of V is overwritten by dV. */
 template <class F> static __device__ void linear_push_keys(const head &h)
 {
     const linear &l = linear_open<F>(h);

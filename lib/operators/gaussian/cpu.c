@@ -5,7 +5,7 @@
 
 #include "cpu/heads.h"
 
-/* work: a block's keys made ready, the kernel block, the block of dY V^T (backward). */
+/* work: a block's prepared keys, the kernel block, the block of dY V^T (backward). */
 typedef struct {
     landmark_set set;
     real *kernel, *slopes;
@@ -33,7 +33,7 @@ static pieces split(const head *h)
     return p;
 }
 
-/* Makes keys first .. first + count - 1 ready. */
+/* Prepares keys first .. first + count - 1. */
 static void load_keys(const head *h, pieces *p, int64_t first, int64_t count)
 {
     p->set.count = count;
@@ -45,7 +45,7 @@ static void load_keys(const head *h, pieces *p, int64_t first, int64_t count)
     R(landmark_prepare)(&p->set);
 }
 
-/* Rows i .. i + rows - 1 of the kernel against the keys that are ready. */
+/* Rows i .. i + rows - 1 of the kernel, in the columns of the prepared keys. */
 static void kernel_block(const head *h, const pieces *p, int64_t i, int64_t rows)
 {
     R(gaussian_block)
@@ -115,5 +115,5 @@ const head_operator R(cpu_operator_gaussian) = {
     .sizes = sizes,
     .forward = forward,
     .backward = backward,
-    .queries_apart = HEAD_BLOCK,
+    .query_group = HEAD_BLOCK,
 };

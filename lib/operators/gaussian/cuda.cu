@@ -103,7 +103,7 @@ static __device__ void backward_queries(const head &h)
     }
 }
 
-/* What queries i .. i + rows - 1 add to dK and dV of keys j .. j + count - 1. */
+/* Adds the contribution of queries i .. i + rows - 1 to dK and dV of keys j .. j + count - 1. */
 static __device__ void backward_key_tile(const head &h, const tiles &t, int64_t i, int64_t rows,
                                          int64_t j, int64_t count, real *grad_k, real *grad_v)
 {

@@ -35,8 +35,7 @@ const operator_row core_gaussian = {
              .formula = "Y = K(Q,K) V, K(x,y) = exp(-s |x-y|^2)",
              .source = "SOFT (IJCV) Eq. 4, Appendix D",
              .parameters = "scale, distance",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .unsupported = "no causal form is published",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},

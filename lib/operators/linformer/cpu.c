@@ -62,8 +62,7 @@ static pieces split(const head *h)
     return p;
 }
 
-/* The rows of E or F that belong to keys first .. first + count - 1; gathered, if need be, in
- * p->weights. */
+/* The rows of E or F of keys first .. first + count - 1; with padding gathered in p->weights. */
 static const real *rows_of(const head *h, const pieces *p, const real *matrix, int64_t first,
                            int64_t count)
 {
@@ -114,8 +113,8 @@ static void forward(const head *h)
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
-/* The queries' part: dQ, dK' and dV'. */
-static void through_queries(const head *h, const pieces *p, int64_t first, int64_t count)
+/* Backward through the queries: dQ, dK' and dV'. */
+static void backward_queries(const head *h, const pieces *p, int64_t first, int64_t count)
 {
     const real *q = h->q + first * h->q_stride;
     const real *dy = h->grad_out + first * h->grad_out_stride;
@@ -132,8 +131,8 @@ static void through_queries(const head *h, const pieces *p, int64_t first, int64
               p->keys.grad_sums, h->d);
 }
 
-/* The tokens' part: dX += M dX', dM += X dX'^T. */
-static void through_tokens(const head *h, const pieces *p, const projection *x)
+/* Backward through the sums over tokens: dX += M dX', dM += X dX'^T. */
+static void backward_tokens(const head *h, const pieces *p, const projection *x)
 {
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
@@ -157,9 +156,9 @@ static void backward(const head *h)
     pieces p = split(h);
     memset(p.keys.grad_sums, 0, (size_t)(p.r * (h->d + h->dv)) * sizeof(real));
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK)
-        through_queries(h, &p, i, head_smaller(HEAD_BLOCK, h->n - i));
-    through_tokens(h, &p, &p.keys);
-    through_tokens(h, &p, &p.values);
+        backward_queries(h, &p, i, head_smaller(HEAD_BLOCK, h->n - i));
+    backward_tokens(h, &p, &p.keys);
+    backward_tokens(h, &p, &p.values);
 }
 
 const head_operator R(cpu_operator_linformer) = {
@@ -167,5 +166,5 @@ const head_operator R(cpu_operator_linformer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .queries_apart = HEAD_BLOCK,
+    .query_group = HEAD_BLOCK,
 };

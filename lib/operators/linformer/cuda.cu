@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Linformer (Wang et al. 2020): Y = softmax(c Q K'^T) V' with K' = E^T K and V' = F^T V. The
- * softmax is that of softmax.cuh with K' and V' for tokens, so that no more than a tile of weights
- * is held whatever r is. */
+ * softmax is that of operators/softmax/cuda.cuh with K' and V' in place of the tokens, so that only
+ * a tile of weights is in memory whatever r is. */
 #include "operators/softmax/cuda.cuh"
 
 /* Per head: statistics of the queries; K' and V' one after the other, and their gradients likewise.
- * Per chunk: its part of either. Per block, apart from the softmax: tiles of a projection's matrix,
- * of tokens, of its sums. */
+ * Per chunk: its partial sums of these. Per block, besides the softmax's: tiles of a projection's
+ * matrix, of tokens, of its sums. */
 typedef struct {
     int64_t r;
     real *statistics, *sums, *grad_sums;
 } head_memory;
 
-/* One of the two sums over tokens, X' = M^T X: E with K or F with V. Rows of M stand where the
- * tokens' rows do. */
+/* One of the two sums over tokens, X' = M^T X: E with K or F with V. The rows of M have the tokens'
+ * positions. */
 typedef struct {
     token_rows matrix, tokens, grad_tokens;
-    int64_t width, offset;   /* of X'; where it starts in sums, grad_sums and a chunk's part */
-    atn_parameter parameter; /* whose gradient M's is */
+    int64_t width, offset;   /* of X'; its start in sums, grad_sums and a chunk's partial sums */
+    atn_parameter parameter; /* the parameter that M is */
 } projection;
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape, head_sizes *s)
@@ -57,7 +57,7 @@ static __device__ projection values_projection(const head &h)
     return p;
 }
 
-/* A head whose tokens are K' and V', the block's. */
+/* The block's head with K' and V' in place of its keys and values. */
 static __device__ const head &head_of_sums(const head &h)
 {
     __shared__ head f;
@@ -88,7 +88,7 @@ static __device__ void load_columns(const token_rows &matrix, int64_t first, int
     __syncthreads();
 }
 
-/* The chunk's part of X', a tile of its rows at a time. */
+/* The chunk's partial sums of X', a tile of its rows at a time. */
 static __device__ void project(const head &h, const projection &x)
 {
     int64_t r = h.desc->linformer.e.cols;
@@ -126,8 +126,8 @@ static __device__ void write_output(const head &h)
 
 /* ---- Backward ---- */
 
-/* The queries' part: dQ, and the chunk's parts of dK' and dV'. In passes of their own, which need
- * fewer registers than one. */
+/* Backward through the queries: dQ, and the chunk's partial sums of dK' and dV'. Separate passes
+ * need fewer registers than one. */
 static __device__ void measure(const head &h)
 {
     softmax_measure(head_of_sums(h), memory_of(h).statistics);
@@ -151,8 +151,8 @@ static __device__ void finish_grad_sums(const head &h)
     head_add_chunks(h, 0, m.r * (h.d + h.dv), m.grad_sums);
 }
 
-/* The tokens' part for tokens j .. j + count - 1 and rows c .. c + cols - 1 of X': adds M dX' to
- * grad, and X dX'^T to the matrix's gradient. */
+/* Backward through the sum over tokens, for tokens j .. j + count - 1 and rows c .. c + cols - 1 of
+ * X': adds M dX' to grad, and X dX'^T to the matrix's gradient. */
 static __device__ void backward_token_tile(const head &h, const projection &x, int64_t j,
                                            int64_t count, int64_t c, int64_t cols,
                                            const real *grad_sums, real *grad)

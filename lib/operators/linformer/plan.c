@@ -27,7 +27,7 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
                    : ATN_OK;
 }
 
-/* K' and V', then softmax attention to r keys. */
+/* Counts K' and V', then softmax attention to r keys. */
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
@@ -54,8 +54,7 @@ const operator_row core_linformer = {
              .formula = "Y = softmax(c Q (E^T K)^T) F^T V",
              .source = "Wang et al. 2020",
              .parameters = "linformer.e, linformer.f, logit_scale",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .differentiable = 1u << ATN_PARAMETER_E | 1u << ATN_PARAMETER_F,
              .unsupported = "E^T K and F^T V mix all tokens",
              .variants = variants,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reformer's LSH attention (Kitaev et al. 2020). Weighting the rounds by their
- * exp(lse_r) makes one softmax of them all: over every key a token sees in any round, with those it
- * sees more than once counted so often. That softmax is what is streamed here. */
+/* Reformer's LSH attention (Kitaev et al. 2020). Weighting the rounds by their exp(lse_r) makes
+ * them one softmax, over all keys that a token sees in any round, where a key seen several times
+ * counts several times. That softmax is streamed here. */
 #include <string.h>
 
 #include "operators/checks.h"
@@ -14,16 +14,16 @@ static const double smallest_norm = 1e-12;
 typedef struct {
     real c;
     int64_t rounds, chunk, sequence; /* rounds n */
-    /* int32_t in the memory of as many reals: the sequence; of one round, a copy and buckets */
+    /* the sequence; a copy and the buckets of one round (each int32_t in the memory of a real) */
     int32_t *order, *copy, *buckets;
     double *norms, *varies; /* per token: max(|q|, 1e-12), and whether that is |q| */
-    real *peaks, *sums;     /* per token: of its softmax; sums become their inverses */
+    real *peaks, *sums;     /* per token: the softmax's maximum, and its sum, later 1 / sum */
     real *out;              /* per token: h->out, or memory for backward */
     int64_t out_stride;
     real *means;                   /* per token, backward: dY.Y */
     real *grad_keys;               /* per token, backward: the derivative by q / |q| */
     real *q, *grad_q;              /* a block's queries */
-    real *rows;                    /* and their out or dY */
+    real *rows;                    /* the queries' out or dY */
     real *k, *v, *grad_k, *grad_v; /* a block's keys */
     real *weights, *slopes;
     double block_sums[HEAD_BLOCK];
@@ -77,15 +77,15 @@ static pieces split(const head *h)
     return p;
 }
 
-/* ---- Buckets and the order they give ---- */
+/* ---- Buckets, and the tokens sorted by them ---- */
 
-/* The first maximum of a row of [x, -x], of which columns first .. first + count - 1 of x come. */
+/* The first maximum of a row of [x, -x] so far, where x comes in blocks of columns. */
 typedef struct {
     real highest, lowest;
     int64_t highest_at, lowest_at;
 } extremes;
 
-static void look_at(extremes *e, int64_t first, int64_t count, const real *x)
+static void update_extremes(extremes *e, int64_t first, int64_t count, const real *x)
 {
     for (int64_t j = 0; j < count; j++) {
         if (x[j] > e->highest || first + j == 0) {
@@ -112,15 +112,15 @@ static void hash_block(const head *h, const pieces *p, int64_t round, int64_t i,
                   h->q_stride, rotation + first, half, 0, p->weights, HEAD_BLOCK);
         R(store)(h->desc->storage, rows, count, p->weights, HEAD_BLOCK);
         for (int64_t t = 0; t < rows; t++)
-            look_at(&e[t], first, count, p->weights + t * HEAD_BLOCK);
+            update_extremes(&e[t], first, count, p->weights + t * HEAD_BLOCK);
     }
     for (int64_t t = 0; t < rows; t++)
         p->buckets[i + t] =
             (int32_t)(e[t].highest >= -e[t].lowest ? e[t].highest_at : half + e[t].lowest_at);
 }
 
-/* Merges the sorted runs [first, middle) and [middle, last) of `from` into `to`; of equal buckets
- * the left run's come first. given: buckets as the caller gave them, or null. */
+/* Merges the sorted runs [first, middle) and [middle, last) of `from` into `to`; among equal
+ * buckets those of the left run come first. given: the caller's buckets, or null. */
 static void merge(const pieces *p, const int64_t *given, const int32_t *from, int64_t first,
                   int64_t middle, int64_t last, int32_t *to)
 {
@@ -134,7 +134,7 @@ static void merge(const pieces *p, const int64_t *given, const int32_t *from, in
     }
 }
 
-/* One round's tokens by bucket, equal ones in the tokens' order. */
+/* Sorts the tokens of one round by bucket, stably. */
 static void sort_round(const pieces *p, const int64_t *given, int64_t n, int32_t *order)
 {
     int32_t *from = order, *to = p->copy;
@@ -163,9 +163,10 @@ static void sort_tokens(const head *h, const pieces *p)
     }
 }
 
-/* ---- Walking over what sees what ---- */
+/* ---- Iterating over queries and the keys they see ---- */
 
-/* One pass: queries are opened, meet their keys block by block, and are closed. */
+/* One pass: calls open for a block of queries, then one function for each block of keys that they
+ * see, then close. */
 typedef struct {
     void (*open)(const head *h, pieces *p, const block *queries);
     void (*meet)(const head *h, pieces *p, const block *queries, const block *keys);
@@ -180,7 +181,7 @@ static block block_at(const pieces *p, int64_t start, int64_t offset)
 static void walk(const head *h, pieces *p, const pass *over)
 {
     for (int64_t start = 0; start < p->sequence; start += p->chunk) {
-        /* the chunk before; the one before the first is the last */
+        /* the chunk before, cyclically; then the queries' own chunk */
         const int64_t seen[2] = {(start > 0 ? start : p->sequence) - p->chunk, start};
         for (int64_t i = 0; i < p->chunk; i += HEAD_BLOCK) {
             block queries = block_at(p, start, i);
@@ -208,7 +209,7 @@ static void scatter_add(const block *b, int64_t cols, const real *from, real *to
             to[b->tokens[i] * stride + c] += from[i * cols + c];
 }
 
-/* weights = the logits; k and v are the keys' from here on. */
+/* weights = the logits; loads k and v of the keys. */
 static void meet_logits(const head *h, const pieces *p, const block *queries, const block *keys)
 {
     gather(keys, h->d, h->q, h->q_stride, p->k);
@@ -267,11 +268,11 @@ static void close_forward(const head *h, pieces *p, const block *queries)
 static void token_norms(const head *h, const pieces *p)
 {
     for (int64_t i = 0; i < h->n; i++)
-        p->norms[i] = R(norm_divisor)(R(line_norm)(h->d, 1, h->q + i * h->q_stride), smallest_norm,
-                                      &p->varies[i]);
+        p->norms[i] = core_norm_divisor(R(line_norm)(h->d, 1, h->q + i * h->q_stride),
+                                        smallest_norm, &p->varies[i]);
 }
 
-/* Leaves Y in p->out and the inverse sums in p->sums. */
+/* Leaves Y in p->out and the reciprocal sums in p->sums. */
 static void run_forward(const head *h, pieces *p)
 {
     static const pass forward_pass = {open_forward, meet_forward, close_forward};
@@ -306,7 +307,7 @@ static void open_backward(const head *h, pieces *p, const block *queries)
     memset(p->grad_q, 0, (size_t)(queries->count * h->d) * sizeof(real));
 }
 
-/* From logits to weights, and from the derivative by the weights to that by q.k. */
+/* Turns logits into weights, and the derivative by the weights into that by q.k. */
 static void slopes_of(const pieces *p, const block *queries, const block *keys)
 {
     for (int64_t i = 0; i < queries->count; i++) {
@@ -342,7 +343,7 @@ static void close_backward(const head *h, pieces *p, const block *queries)
     scatter_add(queries, h->d, p->grad_q, h->grad_q, h->grad_q_stride);
 }
 
-/* Through k = q / max(|q|, 1e-12):   dq += (dk - k (k.dk)) / |q|, or dk / 1e-12. */
+/* Backward through k = q / max(|q|, 1e-12): dq += (dk - k (k.dk)) / |q|, or dk / 1e-12. */
 static void normalised_backward(const head *h, const pieces *p)
 {
     for (int64_t i = 0; i < h->n; i++) {

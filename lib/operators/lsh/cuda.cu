@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reformer's LSH attention (Kitaev et al. 2020), as one softmax over every key a token sees in any
- * round (operators/lsh/cpu.c). Every round holds each token once, so the passes run round by round
- * (step): no two blocks meet in a token's row. */
+/* Reformer's LSH attention (Kitaev et al. 2020), as one softmax over all keys that a token sees in
+ * any round (operators/lsh/cpu.c). Every round has each token once, so each round is a pass of its
+ * own (step), in which no two blocks write a token's row. */
 #include "operators/lsh/plan.h"
 #include "operators/norms/cuda.cuh"
 #include "operators/softmax/cuda.cuh"
@@ -10,21 +10,22 @@
 typedef struct {
     int64_t rounds, chunk, sequence; /* rounds n */
     double *norms, *varies;          /* per token: max(|q|, 1e-12), and whether that is |q| */
-    real *peaks, *sums;              /* per token: of its softmax; sums become their inverses */
+    real *peaks, *sums;              /* per token: the softmax's maximum, and its sum, later 1 /
+                                        sum */
     real *means;                     /* per token, backward: dY.Y */
     real *out;                       /* per token */
     real *grad_keys;                 /* per token, backward: the derivative by q / |q| */
     int32_t *order, *buckets, *copy; /* the sequence; every round's buckets; one round's order */
 } lsh_memory;
 
-/* Per block: queries, their out or dY, keys, values, gradients, weights and slopes, how far the
- * queries' softmax is. */
+/* Per block: queries, their out or dY, keys, values, gradients, weights and slopes, the state of
+ * the queries' softmax. */
 typedef struct {
     real *state; /* softmax_state_reals */
     real *q, *rows, *k, *v, *grad, *grad_v, *weights, *slopes;
 } lsh_tiles;
 
-/* Elements that hold so many numbers of 32 bits. */
+/* Elements that hold `count` numbers of 32 bits. */
 static __host__ __device__ int64_t integer_reals(int64_t count)
 {
     int64_t each = (int64_t)(sizeof(real) / sizeof(int32_t));
@@ -78,10 +79,10 @@ static __device__ lsh_tiles tiles_of(const head &h)
     return t;
 }
 
-/* ---- Buckets and the order they give ---- */
+/* ---- Buckets, and the tokens sorted by them ---- */
 
-/* The bucket of token i in round `step`: the first maximum of a row of [x, -x], whose first half
- * comes in tiles. */
+/* The bucket of token i in round `step`: the first maximum of a row of [x, -x], where x comes in
+ * tiles. */
 static __device__ void hash_tokens(const head &h)
 {
     __shared__ real highest[HEAD_TILE], lowest[HEAD_TILE];
@@ -121,7 +122,7 @@ static __device__ void hash_tokens(const head &h)
     }
 }
 
-/* One round's buckets: the caller's, or ours. */
+/* One round's buckets: the caller's or computed ones. */
 typedef struct {
     const int64_t *given;
     const int32_t *found;
@@ -148,8 +149,8 @@ static __device__ int64_t count_before(const bucket_list &b, const int32_t *from
     return low - first;
 }
 
-/* One round's tokens by bucket, equal ones in the tokens' order: merges runs of 1, 2, 4, ...; every
- * token finds its own place, of equal buckets the left run's come first. */
+/* Sorts the tokens of one round by bucket, stably: merges runs of 1, 2, 4, ... tokens, in which
+ * every token finds its own place. */
 static __device__ void sort_round(const bucket_list &b, int64_t n, int32_t *order, int32_t *copy)
 {
     int32_t *from = order, *to = copy;
@@ -195,7 +196,7 @@ static __device__ void start_tokens(const head &h)
         norm_sum sum = {0, 0};
         for (int64_t c = 0; c < h.d; c++)
             norm_add(ATN_SIMA_L2, &sum, (double)rows_get(h.q, i, c));
-        m.norms[i] = norm_divisor(norm_value(ATN_SIMA_L2, sum), smallest_norm, &m.varies[i]);
+        m.norms[i] = core_norm_divisor(norm_value(ATN_SIMA_L2, sum), smallest_norm, &m.varies[i]);
         m.peaks[i] = -REAL_INFINITY;
         m.sums[i] = 0;
     }
@@ -203,7 +204,7 @@ static __device__ void start_tokens(const head &h)
     block_fill((h.end - h.first) * h.d, 0, m.grad_keys + h.first * h.d);
 }
 
-/* ---- Walking over what sees what ---- */
+/* ---- Iterating over queries and the keys they see ---- */
 
 /* Tokens that are consecutive in the sequence. */
 typedef struct {
@@ -211,8 +212,8 @@ typedef struct {
     const int32_t *tokens;
 } token_list;
 
-/* The tile of this chunk's share of round `step` that starts at position i: it ends where an LSH
- * chunk does. *start is where that begins in the sequence. */
+/* The tile that starts at position i of this chunk's part of round `step`; it does not extend
+ * beyond an LSH chunk. *start is where that LSH chunk begins in the sequence. */
 static __device__ token_list tile_at(const head &h, const lsh_memory &m, int64_t i, int64_t *start)
 {
     int64_t at = h.step * h.n + i, left = h.end - i;
@@ -247,7 +248,7 @@ static __device__ void gather_keys(const head &h, const lsh_memory &m, const tok
     gather(keys, h.dv, h.v, t.v);
 }
 
-/* weights = the logits of the tiles that are loaded. */
+/* weights = the logits of the loaded tiles. */
 static __device__ void find_logits(const head &h, const token_list &queries, const token_list &keys,
                                    const lsh_tiles &t)
 {
@@ -293,7 +294,7 @@ static __device__ void add_round(const head &h)
             state.sum[r] = (double)m.sums[queries.tokens[r]];
         }
         __syncthreads();
-        /* the chunk before, and before the first the last of all; then the queries' own */
+        /* the chunk before, cyclically; then the queries' own chunk */
         const int64_t seen[2] = {(start > 0 ? start : m.sequence) - m.chunk, start};
         for (int side = 0; side < 2; side++)
             for (int64_t j = 0; j < m.chunk; j += HEAD_TILE)
@@ -308,7 +309,7 @@ static __device__ void add_round(const head &h)
     }
 }
 
-/* Y stays in the head's memory, its sums' inverses too. */
+/* Y and the reciprocal sums stay in the head's memory. */
 static __device__ void finish_tokens(const head &h)
 {
     lsh_memory m = memory_of(h);
@@ -359,7 +360,7 @@ static __device__ void find_means(const head &h)
     __syncthreads();
 }
 
-/* Of the tiles that are loaded: weights, and in slopes the derivative by q.k. */
+/* For the loaded tiles: weights, and in slopes the derivative by q.k. */
 static __device__ void find_slopes(const head &h, const lsh_memory &m, const token_list &queries,
                                    const token_list &keys, const lsh_tiles &t)
 {
@@ -377,7 +378,7 @@ static __device__ void find_slopes(const head &h, const lsh_memory &m, const tok
     __syncthreads();
 }
 
-/* A tile of queries against all it sees: dQ. */
+/* dQ of a tile of queries, from all keys they see. */
 static __device__ void add_queries(const head &h)
 {
     lsh_memory m = memory_of(h);
@@ -406,7 +407,7 @@ static __device__ void add_queries(const head &h)
     }
 }
 
-/* A tile of keys against all that see it: those of its own LSH chunk and of the next. */
+/* dK and dV of a tile of keys, from the queries of its LSH chunk and of the next. */
 static __device__ void add_keys(const head &h)
 {
     lsh_memory m = memory_of(h);
@@ -440,7 +441,7 @@ static __device__ void add_keys(const head &h)
     }
 }
 
-/* Through k = q / max(|q|, 1e-12):   dq += (dk - k (k.dk)) / |q|, or dk / 1e-12. */
+/* Backward through k = q / max(|q|, 1e-12): dq += (dk - k (k.dk)) / |q|, or dk / 1e-12. */
 static __device__ void through_norms(const head &h)
 {
     lsh_memory m = memory_of(h);

@@ -89,8 +89,7 @@ const operator_row core_lsh = {
              .formula = "Y = softmax attention within chunks of equal hash, K = Q / |Q|",
              .source = "Kitaev et al. 2020 (Reformer)",
              .parameters = "lsh, logit_scale",
-             .capabilities =
-                 ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA | ATN_CAN_BACKWARD,
+             .capabilities = OPERATOR_BASICS,
              .unsupported = "keys are the queries; a padded token's bucket would shift the chunks "
                             "of the others; the causal form is left out",
              .variants = variants,

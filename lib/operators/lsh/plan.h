@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LSH attention's rounds. */
+/* The rounds of LSH attention. */
 #ifndef LSH_PLAN_H
 #define LSH_PLAN_H
 

@@ -6,7 +6,7 @@
 
 int64_t R(norm_doubles)(int64_t count)
 {
-    return (count + 1) * (int64_t)(sizeof(double) / sizeof(real)); /* one more to start aligned */
+    return (count + 1) * (int64_t)(sizeof(double) / sizeof(real)); /* one more for alignment */
 }
 
 double *R(norm_take)(real **free, int64_t count)
@@ -16,24 +16,8 @@ double *R(norm_take)(real **free, int64_t count)
     return (double *)start;
 }
 
-double R(norm_divisor)(double norm, double epsilon, double *varies)
-{
-    *varies = !(norm < epsilon);
-    double larger = norm < epsilon ? epsilon : norm;
-    return larger < INFINITY ? larger : NAN;
-}
-
-/* The power of two that brings x to about 1; scaling by it rounds nothing. */
-static double unit_of(double x)
-{
-    int exponent;
-    frexp(x, &exponent);
-    exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;
-    return ldexp(1, -exponent);
-}
-
-/* What lies apart, `unit` times it; in as many sums side by side as those of R(dot). */
-static double squares_apart(int64_t count, int64_t step, const real *x, double unit)
+/* The sum of squares of `unit` times strided elements, in as many partial sums as R(dot). */
+static double strided_squares(int64_t count, int64_t step, const real *x, double unit)
 {
     enum { LANES = 8 };
     double lanes[LANES] = {0}, sum = 0;
@@ -55,8 +39,8 @@ double R(line_norm)(int64_t count, int64_t step, const real *x)
         largest = core_max(largest, fabs((double)x[i * step]));
     if (!(largest > 0 && largest < INFINITY))
         return largest;
-    double unit = unit_of(largest);
-    return sqrt(squares_apart(count, step, x, unit)) / unit;
+    double unit = core_unit_of(largest);
+    return sqrt(strided_squares(count, step, x, unit)) / unit;
 }
 
 int64_t R(columns_reals)(int64_t d)
@@ -83,8 +67,7 @@ static inline double term(atn_sima_norm norm, double x, double unit)
     return norm == ATN_SIMA_L1 ? fabs(x) : scaled * scaled;
 }
 
-/* sums += terms of each column, four rows at a time: a sum then is read and written a quarter as
- * often. */
+/* sums += terms of each column, four rows at a time, to access the sums less often. */
 static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, int64_t rows,
                                                             int64_t count, const real *x,
                                                             int64_t stride, const double *units,
@@ -104,19 +87,18 @@ static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, 
             sums[e] += term(norm, (double)x[e], units[e]);
 }
 
-/* Moves column e to a unit in which `largest` is at most about 1; 0 means that it has no unit yet.
- */
+/* Rescales the sum of column e to a unit in which `largest` is about 1; unit 0: none yet. */
 static void fit_unit(column_norms *c, int64_t e, double largest)
 {
     if (largest == 0 || (c->units[e] > 0 && largest * c->units[e] <= 1))
         return;
-    double unit = unit_of(largest), ratio = c->units[e] > 0 ? unit / c->units[e] : 0;
+    double unit = core_unit_of(largest), ratio = c->units[e] > 0 ? unit / c->units[e] : 0;
     c->divisors[e] = c->divisors[e] * ratio * ratio;
     c->units[e] = unit;
 }
 
-/* f64: units in which nothing of these rows, squared, leaves its range. f32's squares are well
- * within that of double. */
+/* f64: chooses units in which no square of these rows overflows or underflows. Squares of f32 are
+ * well within the range of double. */
 static void fit_units(column_norms *c, int64_t rows, const real *x, int64_t stride)
 {
     for (int64_t first = 0; first < c->d; first += HEAD_BLOCK) {
@@ -151,7 +133,7 @@ void R(columns_finish)(column_norms *c, double epsilon)
             norm = sqrt(norm) / c->units[e];
         c->divisors[e] = 1;
         if (c->norm != ATN_SIMA_NONE)
-            c->divisors[e] = R(norm_divisor)(norm, epsilon, &c->varies[e]);
+            c->divisors[e] = core_norm_divisor(norm, epsilon, &c->varies[e]);
         c->reciprocals[e] = 1 / c->divisors[e];
     }
 }

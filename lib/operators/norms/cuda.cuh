@@ -1,35 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Norms that arrays are divided by, kept in double, and their derivatives, as in
- * operators/norms/cpu.h: x^ = x / max(|x|, e); where e is the larger the norm is a constant. */
+ * operators/norms/cpu.h: x^ = x / max(|x|, e); where e is larger the divisor is a constant. */
 #ifndef NORMS_CUDA_CUH
 #define NORMS_CUDA_CUH
 
 #include "cuda/heads.cuh"
-
-/* max(norm, epsilon), and NaN for a norm beyond double's range. *varies: 1 where the norm is the
- * larger, else 0. */
-static __device__ __forceinline__ double norm_divisor(double norm, double epsilon, double *varies)
-{
-    *varies = !(norm < epsilon);
-    double larger = norm < epsilon ? epsilon : norm;
-    return larger < HUGE_VAL ? larger : (double)NAN;
-}
-
-/* The power of two that brings x to about 1; scaling by it rounds nothing. */
-static __device__ __forceinline__ double norm_unit(double x)
-{
-    int exponent;
-    frexp(x, &exponent);
-    exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;
-    return ldexp(1.0, -exponent);
-}
 
 /* A sum of |x| (l1), or of squares in a unit, sum = |x|^2 unit^2 (l2; unit 0: nothing yet). */
 typedef struct {
     double unit, sum;
 } norm_sum;
 
-/* Moves a sum to another unit, which is no larger, if there is one yet. */
+/* Rescales a sum to another unit, which is no larger, if it has one yet. */
 static __device__ __forceinline__ void norm_fit(norm_sum *s, double unit)
 {
     double ratio = s->unit > 0 ? unit / s->unit : 0;
@@ -44,7 +26,7 @@ static __device__ __forceinline__ void norm_add(atn_sima_norm norm, norm_sum *s,
         s->sum += size;
     else if (size > 0) {
         if (!(s->unit > 0 && size * s->unit <= 1))
-            norm_fit(s, norm_unit(size));
+            norm_fit(s, core_unit_of(size));
         s->sum += size * s->unit * (size * s->unit);
     }
 }
@@ -85,7 +67,7 @@ static __device__ __forceinline__ column_norms columns_at(atn_sima_norm norm, in
     return c;
 }
 
-/* What one chunk's part takes in the partials, and in a block's work while it is summed. */
+/* The doubles of a chunk's partial sums, and of a block's work while they are computed. */
 static __host__ __device__ __forceinline__ int64_t columns_partial_doubles(int64_t d)
 {
     return 2 * d;
@@ -96,8 +78,8 @@ static __host__ __device__ __forceinline__ int64_t columns_work_doubles(int64_t 
     return d > BLOCK_THREADS ? 2 * d : 2 * BLOCK_THREADS;
 }
 
-/* Sums over rows first .. end - 1 into partial; work: columns_work_doubles. As many rows at a time
- * as there are threads for. */
+/* Sums over rows first .. end - 1 into partial, as many rows at a time as there are threads for;
+ * work: columns_work_doubles. */
 static __device__ void columns_sum(atn_sima_norm norm, int64_t d, const token_rows &x,
                                    int64_t first, int64_t end, double *partial, double *work)
 {
@@ -119,7 +101,7 @@ static __device__ void columns_sum(atn_sima_norm norm, int64_t d, const token_ro
     __syncthreads();
 }
 
-/* The norms from all chunks' sums, which start `offset` elements into each partial. */
+/* The norms from all chunks' sums, which start at `offset` in each chunk's partials. */
 static __device__ void columns_finish(const head &h, const column_norms &c, int64_t offset,
                                       double epsilon)
 {
@@ -130,7 +112,7 @@ static __device__ void columns_finish(const head &h, const column_norms &c, int6
         c.divisors[e] = 1;
         c.varies[e] = 0;
         if (c.norm != ATN_SIMA_NONE)
-            c.divisors[e] = norm_divisor(norm_value(c.norm, s), epsilon, &c.varies[e]);
+            c.divisors[e] = core_norm_divisor(norm_value(c.norm, s), epsilon, &c.varies[e]);
     }
     __syncthreads();
 }
@@ -151,9 +133,9 @@ static __device__ void columns_load(const column_norms &c, const token_rows &x, 
  *   dx = (g - along d|x|/dx) / |x|,   along = sum over all tokens of g x^,
  *   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
  *
- * columns_backward_partial adds a tile's share to along, which is one chunk's, and the first term
- * to the rows of the gradient; columns_backward_finish takes the second from the chunk's rows, when
- * along is whole. */
+ * columns_backward_partial adds a tile's part to the chunk's along, and the first term to the rows
+ * of the gradient; when along is complete, columns_backward_finish subtracts the second term from
+ * the chunk's rows. */
 static __device__ void columns_backward_partial(const column_norms &c, int64_t count,
                                                 const real *normalised, const real *g,
                                                 double *along, const token_rows &grad,
@@ -188,7 +170,7 @@ static __device__ void columns_backward_finish(const column_norms &c, const doub
     __syncthreads();
 }
 
-/* along over all chunks, whose own start `offset` elements into each partial. */
+/* along summed over all chunks, whose parts start at `offset` in each chunk's partials. */
 static __device__ void columns_add_along(const head &h, int64_t d, int64_t offset, double *along)
 {
     BLOCK_EACH (e, d) {
@@ -200,9 +182,9 @@ static __device__ void columns_add_along(const head &h, int64_t d, int64_t offse
     __syncthreads();
 }
 
-/* ---- Lines, each divided by its own norm: a warp to each ---- */
+/* ---- Lines, each divided by its own norm, one warp per line ---- */
 
-/* Line l: count elements from l start on, step apart. */
+/* Line l: count elements with stride `step`, the first at l * start. */
 typedef struct {
     int64_t lines, start, count, step;
 } line_layout;
@@ -216,7 +198,7 @@ static __device__ double line_norm(int64_t count, int64_t step, const real *x)
     largest = warp_max(largest);
     if (!(largest > 0 && largest < HUGE_VAL))
         return largest;
-    double unit = norm_unit(largest);
+    double unit = core_unit_of(largest);
     for (int64_t i = threadIdx.x % 32; i < count; i += 32) {
         double scaled = (double)x[i * step] * unit;
         sum += scaled * scaled;
@@ -224,14 +206,14 @@ static __device__ double line_norm(int64_t count, int64_t step, const real *x)
     return sqrt(warp_sum(sum)) / unit;
 }
 
-/* Each line becomes gamma x / max(|x|, epsilon); the divisors are kept. */
+/* Replaces each line x by gamma x / max(|x|, epsilon) and keeps the divisors. */
 static __device__ void lines_normalise(const line_layout &l, double gamma, double epsilon, real *x,
                                        double *divisors, double *varies)
 {
     for (int64_t line = threadIdx.x / 32; line < l.lines; line += BLOCK_WARPS) {
         real *to = x + line * l.start;
         double norm = line_norm(l.count, l.step, to), varying;
-        double divisor = norm_divisor(norm, epsilon, &varying);
+        double divisor = core_norm_divisor(norm, epsilon, &varying);
         for (int64_t i = threadIdx.x % 32; i < l.count; i += 32)
             to[i * l.step] = (real)(gamma * ((double)to[i * l.step] / divisor));
         if (threadIdx.x % 32 == 0) {

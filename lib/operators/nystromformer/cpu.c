@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nystromformer (Xiong et al. 2021): Y = F Z (B V), with three softmax attentions: tokens to
  * landmarks (F), landmarks among themselves (A, which Z inverts), landmarks to tokens (B). F and B
- * are heads of their own for operators/softmax/cpu.c, which never holds their weights. */
+ * are heads for operators/softmax/cpu.c, which never stores their weights. */
 #include <string.h>
 
 #include "inverse/nystrom/cpu.h"
@@ -13,9 +13,9 @@
 /* The head's state begins with these numbers. */
 enum {
     OWN_NORM,   /* |A|_1 */
-    NORM,       /* what Z_0 is divided by: its own or the batch's largest */
+    NORM,       /* the norm that Z_0 is divided by: this head's or the largest of the batch */
     IS_LARGEST, /* 1: NORM is this head's own */
-    NORM_SLOPE, /* the derivative by NORM; after backward_join, what is this head's to pass on */
+    NORM_SLOPE, /* the derivative by NORM; after backward_join, that by OWN_NORM */
     IS_COUPLED, /* 1: NORM is the batch's */
     NUMBERS
 };
@@ -26,7 +26,7 @@ typedef struct {
     /* state */
     real *numbers, *a, *query_means, *key_means;
     real *grad_a, *grad_query_means, *grad_key_means;
-    /* work, after softmax.c's */
+    /* work, after that of the softmax */
     real *summary, *grad_summary; /* U = B V */
     real *solved, *grad_solved;   /* Z U */
     real *grad_z, *inverse_work;
@@ -131,7 +131,7 @@ static int64_t tokens_before(int64_t count, const int64_t *positions, int64_t fi
     return first;
 }
 
-/* Sums over a segment in double; tokens that are not there count as zeros. */
+/* Sums over a segment in double; padded tokens count as zeros. */
 static void one_mean(int64_t first, int64_t last, int64_t d, const real *x, int64_t stride,
                      int64_t size, real *mean)
 {
@@ -225,8 +225,8 @@ static void join(int64_t count, real *const *states)
         states[i][NORM] = states[largest][OWN_NORM];
 }
 
-/* All heads' derivatives by the norm are its owner's; those that are not finite spoil their own
- * head alone. */
+/* The derivatives of all heads by the norm are added to that of the head that attains it, except
+ * those that are not finite: they affect their own head only. */
 static void backward_join(int64_t count, real *const *states)
 {
     double sum = 0;
@@ -240,7 +240,7 @@ static void backward_join(int64_t count, real *const *states)
 
 /* ---- The residual on V ---- */
 
-/* Query i and the keys within the filter around it. */
+/* Adds to query i the keys' values under the filter. */
 static void residual(const head *h)
 {
     const atn_tensor *filter = &h->desc->residual;
@@ -349,7 +349,7 @@ static void backward(const head *h)
     R(nystrom_inverse_backward)(&inverse, p.grad_z, p.grad_a, &p.numbers[NORM_SLOPE]);
 }
 
-/* What comes through A, once the norm's derivative is known: its softmax and the means. */
+/* Backward through A, its softmax and the means, once the derivative by the norm is known. */
 static void after(const head *h)
 {
     pieces p = split(h);

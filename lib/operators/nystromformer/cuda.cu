@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nystromformer (Xiong et al. 2021): Y = F Z (B V), with three softmax attentions: tokens to
  * landmarks (F), landmarks among themselves (A, which Z inverts), landmarks to tokens (B). F and B
- * are heads of their own for softmax.cuh; B's keys are cut into chunks, each with a softmax of its
- * own, which are then made one. */
+ * are heads for operators/softmax/cuda.cuh; B's keys are cut into chunks, whose softmaxes are
+ * merged. */
 #include "inverse/nystrom/cuda.cuh"
 #include "operators/softmax/cuda.cuh"
 
 /* ---- Memory ---- */
 
-/* Per head. Sums over tokens that a chunk has a part of have their places in the partials too. */
+/* Per head. Sums over tokens have partial sums in the chunks, too. */
 typedef struct {
     bool exact; /* m = n = n_k: softmax attention itself */
     int64_t m;
@@ -26,13 +26,13 @@ static __host__ __device__ bool is_exact(const atn_attention_desc *desc, int64_t
     return desc->nystromformer.landmarks == n && n == n_k;
 }
 
-/* What a chunk has of B V: the largest logit and the sum of each landmark, and the row. */
+/* Elements of a chunk's part of B V: each landmark's largest logit, sum and row. */
 static __host__ __device__ int64_t summary_part(int64_t m, int64_t dv)
 {
     return double_reals(m) + m + m * dv;
 }
 
-/* What a chunk has of the gradients of the landmarks: means of keys, values, means of queries. */
+/* Elements of a chunk's part of the landmarks' gradients: keys, values, queries. */
 static __host__ __device__ int64_t gradient_part(int64_t m, int64_t d, int64_t dv)
 {
     return m * (2 * d + dv);
@@ -164,7 +164,7 @@ static __device__ int64_t rows_before(const token_rows &rows, int64_t count, int
     return low;
 }
 
-/* This chunk's share of the segments. Sums in double; tokens that are not there count as zeros. */
+/* This chunk's partial sums over the segments, in double; padded tokens count as zeros. */
 static __device__ void find_means(const head &h, int64_t m, int64_t length, int64_t count,
                                   const token_rows &x, real *means)
 {
@@ -271,8 +271,8 @@ static __device__ void join(const head_call &c)
     }
 }
 
-/* All heads' derivatives by the norm are its owner's; those that are not finite spoil their own
- * head alone. */
+/* The derivatives of all heads by the norm are added to that of the head that attains it, except
+ * those that are not finite: they affect their own head only. */
 static __device__ void backward_join(const head_call &c)
 {
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
@@ -306,7 +306,7 @@ static __device__ void invert(const head &h)
         nystrom_inverse(*h.desc, h.tf32, p.m, p.a, p.numbers->norm, p.inverse);
 }
 
-/* A chunk's softmax of B and what it gives: landmark i's largest logit, its sum, its row. */
+/* A chunk's part of B V: landmark i's largest logit, its sum, its row. */
 typedef struct {
     double *sums;
     real *largest, *rows;
@@ -355,8 +355,8 @@ static __device__ void summarise(const head &h)
         summarise_tile(b, part, i, head_smaller(HEAD_TILE, p.m - i));
 }
 
-/* The chunks' softmaxes made one. Landmark i's statistics but for the pivot: its largest logit and
- * 1 / its sum. No keys: U = 0. */
+/* Merges the chunks' softmaxes. Of landmark i's statistics it stores the largest logit and 1 / the
+ * sum, not the pivot. No keys: U = 0. */
 static __device__ void join_summaries(const head &h, const head_memory &p)
 {
     BLOCK_EACH (i, p.m) {
@@ -409,7 +409,7 @@ static void prepare(head_launch *l)
 
 /* ---- The residual on V ---- */
 
-/* Query i's neighbours among the keys, added to its row of Y. */
+/* Adds the values under the filter to every query's row of Y. */
 static __device__ void add_residual(const head &h)
 {
     const atn_tensor &filter = h.desc->residual;
@@ -429,7 +429,7 @@ static __device__ void add_residual(const head &h)
     __syncthreads();
 }
 
-/* dV of the chunk's keys: from the queries around each. */
+/* dV of the chunk's keys, from the queries within the filter around each. */
 static __device__ void residual_values(const head &h)
 {
     const atn_tensor &filter = h.desc->residual;
@@ -449,7 +449,7 @@ static __device__ void residual_values(const head &h)
     __syncthreads();
 }
 
-/* The chunk's share of the filter's gradient, behind everything else in its part. */
+/* The chunk's partial sums of the filter's gradient, the last of its partials. */
 static __device__ real *filter_part(const head &h, int64_t chunk)
 {
     return h.partials + (chunk + 1) * h.chunk_reals - h.desc->residual.rows;
@@ -504,7 +504,7 @@ static void forward(head_launch *l)
 
 /* ---- Backward ---- */
 
-/* F, by the queries. */
+/* The statistics of F, by queries. */
 static __device__ void measure_queries(const head &h)
 {
     head_memory p = memory_of(h);
@@ -517,7 +517,8 @@ static __device__ void backward_queries(const head &h)
     softmax_grad_queries(p.exact ? h : tokens_to_landmarks(h, p), p.token_statistics);
 }
 
-/* What the chunk's queries give to the landmarks' keys and values; exact: the chunk's keys. */
+/* The contribution of the chunk's queries to the gradients of the landmarks' keys and values; if
+ * exact, the gradients of the chunk's keys. */
 static __device__ void backward_landmarks(const head &h)
 {
     head_memory p = memory_of(h);
@@ -533,7 +534,7 @@ static __device__ void backward_landmarks(const head &h)
     softmax_grad_keys(f, p.token_statistics, h.first, h.end);
 }
 
-/* The landmarks' own: dU = Z^T d(ZU), dZ = d(ZU) U^T, and B's statistics. */
+/* The landmarks' part: dU = Z^T d(ZU), dZ = d(ZU) U^T, and the statistics of B. */
 static __device__ void through_z(const head &h)
 {
     head_memory p = memory_of(h);
@@ -551,7 +552,7 @@ static __device__ void through_z(const head &h)
     softmax_measure(landmarks_to_tokens(h, p), p.landmark_statistics);
 }
 
-/* B, by the keys: their own rows, and a part of the landmarks' queries. */
+/* Backward through B, by keys: their gradients, and partial sums for the landmarks' queries. */
 static __device__ void backward_keys(const head &h)
 {
     head_memory p = memory_of(h);
@@ -559,7 +560,7 @@ static __device__ void backward_keys(const head &h)
         return;
     head b = landmarks_to_tokens(h, p);
     softmax_grad_keys(b, p.landmark_statistics, 0, p.m);
-    /* the chunk's keys alone, as if there were no others */
+    /* for the chunk's keys alone */
     real *part = head_partial(h);
     int64_t count = h.end_key - h.first_key;
     block_fill(p.m * h.d, 0, part);
@@ -571,7 +572,7 @@ static __device__ void backward_keys(const head &h)
         softmax_grad_queries(b, p.landmark_statistics);
 }
 
-/* What comes through A, now that the norm's derivative is known: its softmax and the means. */
+/* Backward through A, its softmax and the means, once the derivative by the norm is known. */
 static __device__ void through_a(const head &h)
 {
     head_memory p = memory_of(h);

@@ -111,8 +111,7 @@ const operator_row core_nystromformer = {
              .formula = "Y = softmax(c Q K~^T) Z softmax(c Q~ K^T) V, Z for softmax(c Q~ K~^T)+",
              .source = "Xiong et al. 2021",
              .parameters = "nystromformer, logit_scale, residual",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .differentiable = 1u << ATN_PARAMETER_RESIDUAL,
              .unsupported = "the segment means hold later tokens, so no causal form exists",
              .variants = variants,

@@ -10,9 +10,10 @@
 
 #include "cpu/simd.h"
 
-/* Where the formula leaves a factor of phi(q), or of all phi(k), free, as it does without epsilons,
- * the factor is chosen so that the largest feature is 1: nothing overflows or vanishes, whatever
- * t. Not for causal keys: a factor from all keys would make early queries round by later keys. */
+/* Without epsilons a common factor of phi(q), or of all phi(k), cancels in the formula. It is then
+ * chosen so that the largest feature is 1, and nothing overflows or vanishes, whatever t. Not for
+ * causal keys: with a factor from all keys the rounding of early queries would depend on later
+ * keys. */
 typedef struct {
     const head *h;
     const real *w; /* m x d */
@@ -54,7 +55,7 @@ static real largest(int64_t count, const real *u)
     return R(simd).largest(count, u, -INFINITY);
 }
 
-/* The first that is the largest. */
+/* The index of the first element that equals the largest. */
 static int64_t find(int64_t count, const real *u, real largest)
 {
     int64_t at = 0;
@@ -63,7 +64,7 @@ static int64_t find(int64_t count, const real *u, real largest)
     return at;
 }
 
-/* Finds key_shift: one look at all keys. */
+/* Finds key_shift in one pass over all keys. */
 static void prepare(void *own, real *work)
 {
     performer *p = own;
@@ -92,7 +93,7 @@ static void prepare(void *own, real *work)
         p->key_shift = top;
 }
 
-/* What row i's exponents are lessened by. */
+/* What is subtracted from row i's exponents. */
 static double offset_of(const performer *p, const token_block *b, int64_t i)
 {
     const real *u = b->kept + i * p->m;
@@ -131,9 +132,9 @@ static void map(const void *own, const token_block *b)
         b->phi[e] = (b->phi[e] + epsilon) * factor;
 }
 
-/* Makes slopes dL/du of one row of exponentials, with E_r = exp(u_r - offset) / sqrt(M), which kept
- * holds but for the root: slopes_r E_r, and what goes through the offset; top: where u is largest.
- * Returns dL/d(|x'|^2 / 2). A free factor changes nothing, so nothing goes through it. */
+/* Turns slopes into dL/du of one row of exponentials: slopes_r E_r, E_r = exp(u_r - offset) /
+ * sqrt(M) (kept holds E_r sqrt(M)), and the part through the offset; top: where u is largest.
+ * Returns dL/d(|x'|^2 / 2). A factor that cancels has no derivative. */
 static double offset_backward(performer *p, const token_block *b, int64_t i, int64_t top,
                               real *slopes)
 {
@@ -185,7 +186,7 @@ static void map_backward(void *own, const token_block *b, real *slopes, real *gr
               grad_stride);
 }
 
-/* The stabiliser of the keys is one number: its slope goes to where it came from. */
+/* The stabiliser of the keys is the u of one key and feature, which receives its derivative. */
 static void finish(void *own)
 {
     performer *p = own;

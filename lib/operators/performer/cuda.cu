@@ -4,8 +4,8 @@
  *
  *   phi_r = (exp(u_r - offset) + feature_epsilon) / sqrt(M),   offset = |x'|^2 / 2 + t,
  *
- * or max(u_r, 0) + feature_epsilon. Where the formula leaves a factor of phi(q), or of all phi(k),
- * free, it is chosen as in operators/performer/cpu.c: the largest feature is 1. */
+ * or max(u_r, 0) + feature_epsilon. A common factor of phi(q), or of all phi(k), that cancels in
+ * the formula is chosen as in operators/performer/cpu.c: the largest feature is 1. */
 #include <limits.h>
 
 #include "operators/features/cuda.cuh"
@@ -14,7 +14,7 @@ typedef struct {
     double c, root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
     bool free_queries, free_keys;
-    bool seeks, shifts; /* a stabiliser of the keys is sought; their slopes go through it */
+    bool seeks, shifts; /* the keys have a stabiliser; it has a derivative */
 } performer_options;
 
 static __host__ __device__ performer_options options_of(const atn_attention_desc &desc, int64_t d)
@@ -36,7 +36,7 @@ static __host__ __device__ performer_options options_of(const atn_attention_desc
 /* The stabiliser of a head's keys, or of a chunk's: keys' offset = |x'|^2 / 2 + shift. */
 typedef struct {
     double shift, grad_shift; /* dL/dt */
-    int64_t key, feature;     /* where it comes from; key -1: from none */
+    int64_t key, feature;     /* where u is largest; key -1: no key */
 } key_stabiliser;
 enum { STABILISER_DOUBLES = sizeof(key_stabiliser) / sizeof(double) };
 
@@ -50,13 +50,13 @@ static __device__ __forceinline__ key_stabiliser *stabiliser_of_chunk(const head
     return (key_stabiliser *)head_partial(h);
 }
 
-/* Its projection w, M x d. */
+/* The head's projection w, M x d. */
 static __device__ __forceinline__ real *projection_of(const head &h)
 {
     return h.state + double_reals(STABILISER_DOUBLES);
 }
 
-/* What is kept of each token. */
+/* The values kept for each token. */
 typedef struct {
     double *offsets, *half_slopes; /* dL/d(|x'|^2 / 2) */
     int64_t *tops;                 /* where u is largest */
@@ -87,7 +87,7 @@ static __device__ void project(const head &h, const linear &l, const performer_o
     __syncthreads();
 }
 
-/* Where u is largest, the first of equals, by one warp; lane 0 knows. */
+/* Where u is largest, the first of equals, by one warp; valid in lane 0. */
 static __device__ int64_t warp_top(int64_t count, const real *u)
 {
     int lane = threadIdx.x % 32, at = lane < count ? lane : INT_MAX;
@@ -117,7 +117,7 @@ static __device__ double warp_half_square(const performer_options &p, int64_t d,
     return p.c * warp_sum(sum) / 2;
 }
 
-/* What the exponents of query or key i of a tile are lessened by, and where u is largest. */
+/* Keeps the offset of the exponents of query or key i of a tile, and where u is largest. */
 static __device__ void keep_offset(const head &h, const linear &l, const performer_options &p,
                                    const token_tile &t, int64_t i)
 {
@@ -136,9 +136,8 @@ static __device__ void keep_offset(const head &h, const linear &l, const perform
         kept.offsets[i] = p.stabilise ? half + largest : half;
 }
 
-/* Makes slopes of one row dL/du sqrt(c), by one warp, with E_r = exp(u_r - offset) / sqrt(M):
- * slopes_r E_r, and what goes through the offset. A free factor changes nothing, so nothing goes
- * through it. */
+/* Turns slopes of one row into dL/du sqrt(c), by one warp: slopes_r E_r, E_r = exp(u_r - offset) /
+ * sqrt(M), and the part through the offset. A factor that cancels has no derivative. */
 static __device__ void exponentials_backward(const linear &l, const performer_options &p,
                                              const token_tile &t, int64_t i)
 {
@@ -160,7 +159,7 @@ static __device__ void exponentials_backward(const linear &l, const performer_op
         kept.half_slopes[i] = -total;
 }
 
-/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+/* Unnamed, because the linker would merge the f32 functions with those for f64. */
 namespace
 {
 struct random_features {
@@ -223,7 +222,7 @@ struct random_features {
 };
 } // namespace
 
-/* ---- The keys' stabiliser: one look at all keys ---- */
+/* ---- The keys' stabiliser: one pass over all keys ---- */
 
 static __device__ void load_projection(const head &h)
 {
@@ -233,7 +232,7 @@ static __device__ void load_projection(const head &h)
         *stabiliser_of_head(h) = none;
 }
 
-/* The chunk's largest w.x', less |x'|^2 / 2 where the keys' factor is free; the first of equals. */
+/* The chunk's first largest w.x', or w.x' - |x'|^2 / 2 if the keys' factor cancels. */
 static __device__ void find_stabiliser(const head &h)
 {
     performer_options p = options_of(*h.desc, h.d);
@@ -273,7 +272,7 @@ static __device__ void finish_stabiliser(const head &h)
         *stabiliser_of_head(h) = found;
 }
 
-/* It is one number: its slope goes to where it came from. */
+/* The stabiliser is the u of one key and feature, which receives its derivative. */
 static __device__ void stabiliser_backward(const head &h)
 {
     performer_options p = options_of(*h.desc, h.d);

@@ -75,9 +75,8 @@ const operator_row core_performer = {
              .formula = "Y = phi(Q) phi(K)^T V / phi(Q) phi(K)^T 1, positive random features",
              .source = "Choromanski et al. 2021",
              .parameters = "causal, logit_scale, performer",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL |
-                             ATN_CAN_LENGTHS,
+             .capabilities =
+                 OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
     .check = check,

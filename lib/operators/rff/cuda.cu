@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random Fourier features (Rahimi and Recht 2007) of SOFT's kernel, for features/cuda.cuh: with
- * u_r = sqrt(2 s) w_r.x,   phi = [cos u, sin u] / sqrt(M),   M rows w_r. A head keeps them. */
+/* Random Fourier features (Rahimi and Recht 2007) of SOFT's kernel, for features/cuda.cuh: with u_r
+ * = sqrt(2 s) w_r.x, phi = [cos u, sin u] / sqrt(M), M rows w_r. The head keeps the w_r. */
 #include "kernel/cuda.cuh"
 #include "operators/features/cuda.cuh"
 
-/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+/* Unnamed, because the linker would merge the f32 functions with those for f64. */
 namespace
 {
 struct fourier_features {

@@ -43,8 +43,7 @@ const operator_row core_rff = {
              .formula = "Y = phi(Q) phi(K)^T V, E phi(x).phi(y) = exp(-s |x-y|^2)",
              .source = "Rahimi and Recht 2007; SOFT (IJCV) Eq. 4 for the kernel",
              .parameters = "scale, rff",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .unsupported = "no causal form is published",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},

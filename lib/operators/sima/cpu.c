@@ -103,7 +103,7 @@ static void forward_channels(const head *h, const pieces *p)
     }
 }
 
-/* dS, and then what the norms' gradients need of it. */
+/* dS, and the sums that the norms' gradients need. */
 static void sum_grad_state(const head *h, const pieces *p)
 {
     memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
@@ -149,7 +149,7 @@ static void backward_channels(const head *h, const pieces *p)
 
 /* ---- Tokens first: Q^ K^^T, a block at a time ---- */
 
-/* weights = rows of Q^ K^^T, for the queries and keys that are loaded. */
+/* weights = rows of Q^ K^^T, for the loaded queries and keys. */
 static void weigh(const head *h, const pieces *p, int64_t rows, int64_t keys)
 {
     real_gemm(CblasNoTrans, CblasTrans, rows, keys, h->d, p->q, h->d, p->k, h->d, 0, p->weights,
@@ -175,7 +175,7 @@ static void forward_tokens(const head *h, const pieces *p)
     }
 }
 
-/* From grad, by a block of normalised columns, the first term of the gradient. */
+/* From grad, by a block of normalised columns, adds the first term of the gradient. */
 static void scatter_gradient(const column_norms *c, double *along, int64_t rows,
                              const real *normalised, real *grad, real *to, int64_t stride)
 {
@@ -197,7 +197,7 @@ static void scatter_keys(const head *h, const pieces *p, int64_t j, int64_t rows
                      h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
 }
 
-/* One block of queries against one of keys; its share of dQ^ stays in p->grad_q. */
+/* One block of queries and one of keys; its contribution to dQ^ is left in p->grad_q. */
 static void backward_pair(const head *h, const pieces *p, const real *dy, int64_t rows, int64_t j,
                           int64_t keys)
 {
@@ -231,7 +231,7 @@ static void backward_tokens(const head *h, const pieces *p)
     (&p->keys, p->along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
 }
 
-/* ---- Either ---- */
+/* ---- Both orders ---- */
 
 static void forward(const head *h)
 {
@@ -242,7 +242,7 @@ static void forward(const head *h)
 
 static void backward(const head *h)
 {
-    if (h->n == 0) /* no output; a dead channel of K is none of it */
+    if (h->n == 0) /* no output, so a dead channel of K does not matter */
         return;
     pieces p = prepare(h);
     (p.tokens_first ? backward_tokens : backward_channels)(h, &p);

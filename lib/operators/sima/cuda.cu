@@ -10,7 +10,7 @@
 
 /* Per head: norms of Q and K, `along` of both, S, dS. Per chunk: two columns' partial norms or
  * `along`, S, dS. Per block: tiles of Q^ and K^, of V or dY, of a gradient, of weights and slopes;
- * at the start what columns_sum needs. */
+ * at the start the work of columns_sum. */
 typedef struct {
     column_norms queries, keys;
     double *along_queries, *along_keys;
@@ -125,7 +125,7 @@ static __device__ void write_output(const head &h)
     }
 }
 
-/* dS over the chunk, and dQ but for what the norms take off. */
+/* dS over the chunk, and dQ without the norms' term. */
 static __device__ void backward_queries(const head &h)
 {
     head_memory m = memory_of(h);
@@ -153,7 +153,7 @@ static __device__ void finish_queries(const head &h)
 
 static __device__ void backward_keys(const head &h)
 {
-    if (h.n == 0) /* no output; a dead channel of K is none of it */
+    if (h.n == 0) /* no output, so a dead channel of K does not matter */
         return;
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
@@ -174,7 +174,7 @@ static __device__ void backward_keys(const head &h)
 
 /* ---- Tokens first: Q^ K^^T, a tile at a time ---- */
 
-/* weights = Q^ K^^T of the tiles that are loaded. */
+/* weights = Q^ K^^T of the loaded tiles. */
 static __device__ void weigh(const head &h, const tiles &t, int64_t rows, int64_t keys)
 {
     block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, keys, h.d, t.q, h.d, t.k, h.d, false, t.weights,
@@ -201,7 +201,7 @@ static __device__ void write_output_by_tokens(const head &h)
     }
 }
 
-/* slopes = dY V^T of the tiles that are loaded. */
+/* slopes = dY V^T of the loaded tiles. */
 static __device__ void slope(const head &h, const tiles &t, int64_t rows, int64_t keys)
 {
     block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, keys, h.dv, t.g, h.dv, t.v, h.dv, false,
@@ -231,11 +231,11 @@ static __device__ void backward_queries_by_tokens(const head &h)
     }
 }
 
-/* All of dV and dK of the chunk's keys, one tile of them after the other against all queries. The
- * tile of V gives way to dV only after the last query. */
+/* dV and dK of the chunk's keys, one tile after the other with all queries. The tile of V is
+ * overwritten by dV after the last query. */
 static __device__ void backward_keys_by_tokens(const head &h)
 {
-    if (h.n == 0) /* no output; a dead channel of K is none of it */
+    if (h.n == 0) /* no output, so a dead channel of K does not matter */
         return;
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
@@ -278,7 +278,7 @@ static __device__ void grad_values_by_tokens(const head &h)
     }
 }
 
-/* ---- Either ---- */
+/* ---- Both orders ---- */
 
 static __device__ void finish_along(const head &h)
 {
@@ -293,10 +293,10 @@ static __device__ void finish_query_gradient(const head &h)
     columns_backward_finish(m.queries, m.along_queries, h.q, h.first, h.end, h.grad_q);
 }
 
-/* Apart from the queries', whose rows these may be. */
+/* A pass of its own, because the rows may also be the queries'. */
 static __device__ void finish_key_gradient(const head &h)
 {
-    if (h.n == 0) /* no output; a dead channel of K is none of it */
+    if (h.n == 0) /* no output, so a dead channel of K does not matter */
         return;
     head_memory m = memory_of(h);
     columns_backward_finish(m.keys, m.along_keys, h.k, h.first_key, h.end_key, h.grad_k);

@@ -19,7 +19,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
     (void)context;
-    /* Per element: to add |x| (l1) or x^2 (l2), and to scale. */
+    /* Flops per element: adding |x| (l1) or x^2 (l2), and scaling. */
     static const double norm_flops[ATN_SIMA_NORM_COUNT] = {
         [ATN_SIMA_L1] = 2, [ATN_SIMA_L2] = 3, [ATN_SIMA_NONE] = 0};
     double n = (double)shape->tokens, n_k = (double)shape->key_tokens;
@@ -33,8 +33,9 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     cost->state_bytes = (norms + (tokens ? 0 : d * dv)) * (double)atn_dtype_size(desc->dtype);
 }
 
-/* Every token twice: an l1 norm doubles, so Q^ and K^ halve, and the sum over keys doubles: 1/2. An
- * l2 norm grows by sqrt(2): (1/sqrt(2))^2 2 = 1. Without norms the sum alone: 2. */
+/* If every token is given twice, an l1 norm doubles, so Q^ and K^ are halved, and the sum over keys
+ * doubles: 1/2. An l2 norm grows by sqrt(2): (1/sqrt(2))^2 2 = 1. Without norms only the sum
+ * doubles: 2. */
 static const atn_variant variants[] = {
     {.name = "paper",
      .description = "l1 norms, no epsilon, fewer flops first (SimA Eq. 1-2)",
@@ -79,8 +80,7 @@ const operator_row core_sima = {
              .formula = "Y = Q^ K^^T V, Q^ and K^ with columns of l1 norm 1",
              .source = "SimA Eq. 1-2, section 4.6",
              .parameters = "sima.norm, sima.order, sima.epsilon",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .unsupported = "no causal form is published: the norms run over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},

@@ -16,7 +16,7 @@ static inline double core_sima_channels_flops(double n, double n_k, double d, do
     return 2 * (n + n_k) * d * dv;
 }
 
-/* Whether Q^ K^^T comes first. n and n_k are those of the shape: no mask changes a plan's order. */
+/* Whether Q^ K^^T comes first. n and n_k are those of the shape: masks do not matter. */
 static inline bool core_sima_tokens_first(const atn_sima_options *options, int64_t n, int64_t n_k,
                                           int64_t d, int64_t dv)
 {

@@ -4,8 +4,8 @@
  *   explicit inverse X:          U = P V,              Y = P^T (X U)
  *   factor A[piv,piv] = L L^T:   U = (L^-1 P) V,       Y = (L^-1 P)^T U      on the pivots' rows
  *
- * The factor form of SOFT never meets a large number: |L^-1 P e_i|^2 = S^_ii <= 1. SOFT++ replaces
- * X by D^-1/2 X D^-1/2, and L by D^1/2 L. */
+ * In the factor form of SOFT no number is large: |L^-1 P e_i|^2 = S^_ii <= 1. SOFT++ replaces X by
+ * D^-1/2 X D^-1/2, and L by D^1/2 L. */
 #include "operators/soft/cpu.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static bool is_factored(const cpu_soft *soft)
     return soft->desc.inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY;
 }
 
-/* What backward needs on top. */
+/* The additional memory of backward. */
 static void take_backward(core_arena *arena, cpu_soft *soft)
 {
     int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim, heads = head_count(soft);
@@ -154,7 +154,7 @@ static void normalise(const soft_head *h)
     R(store)(h->soft->desc.storage, m, m, h->x, m);
 }
 
-/* The pivots' landmarks in their order. */
+/* Copies the landmarks in the order of the pivots. */
 static void pick_pivots(const soft_head *h)
 {
     int64_t d = h->soft->shape.dim;
@@ -193,7 +193,7 @@ void R(soft_solve)(const soft_head *h, int64_t p, real *block)
     R(store)(h->soft->desc.storage, p, count, block, padded);
 }
 
-/* The kernel's rows for p tokens, in factor form times L^-T, in the thread's memory. */
+/* The rows of the kernel for p tokens, times L^-T in factor form, in the thread's memory. */
 static real *features(const soft_head *h, int64_t p, const real *tokens, int64_t stride)
 {
     real *block = soft_thread(h->soft->kernel, soft_block_reals(h->soft));
@@ -202,7 +202,7 @@ static real *features(const soft_head *h, int64_t p, const real *tokens, int64_t
     return block;
 }
 
-/* U over one chunk of tokens, into the chunk's own sum. */
+/* The sum U over one chunk of tokens. */
 static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v, int64_t head,
                        int64_t chunk)
 {
@@ -231,7 +231,7 @@ void R(soft_add_chunks)(const cpu_soft *soft, int64_t size, real *sums)
             sums[i] += sums[chunk * size + i];
 }
 
-/* U from its chunks, then X U. */
+/* Adds up the chunks' U, then computes X U. */
 static void middle(const cpu_soft *soft, int64_t head)
 {
     soft_head h = R(soft_head_of)(soft, head);
@@ -246,7 +246,7 @@ static void middle(const cpu_soft *soft, int64_t head)
     R(store)(soft->desc.storage, soft->m, dv, h.weights, dv);
 }
 
-/* These rows of the output are final: stores them, and notes if they have overflowed. */
+/* Rounds final rows of the output to the storage, and flags the chunk if they have overflowed. */
 static void finish(cpu_soft *soft, const atn_tensor *out, int64_t head, int64_t chunk,
                    int64_t first, int64_t rows)
 {
@@ -271,7 +271,7 @@ static void second_pass(cpu_soft *soft, const atn_tensor *q, atn_tensor *out, in
     }
 }
 
-/* The published code's depthwise convolution on V, on the rows of the grid this chunk starts. */
+/* The published code's depthwise convolution on V, on rows of the grid that start in this chunk. */
 static void add_residual(const cpu_soft *soft, const atn_tensor *v, atn_tensor *out, int64_t head,
                          int64_t chunk)
 {
@@ -289,8 +289,8 @@ static void finish_chunk(cpu_soft *soft, const atn_tensor *out, int64_t head, in
     finish(soft, out, head, chunk, first, soft_chunk_end(soft, chunk) - first);
 }
 
-/* A head that met NaN or infinity, in its input or by overflow, returns NaN in every output. */
-static void poison(cpu_soft *soft, atn_tensor *out, int64_t head)
+/* Sets all outputs of a head to NaN if it has NaN or infinity in its input or by overflow. */
+static void set_outputs_nan(cpu_soft *soft, atn_tensor *out, int64_t head)
 {
     bool bad = false;
     for (int64_t chunk = 0; chunk < soft->chunks; chunk++)
@@ -327,8 +327,7 @@ atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *
     return ATN_OK;
 }
 
-/* One thread takes a head from its first token to its last output: Q is still in a cache when it is
- * read again. */
+/* One thread computes a whole head: Q is still in a cache when it is read again. */
 static void forward_by_heads(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
                              atn_tensor *out)
 {
@@ -375,7 +374,7 @@ static void add_residuals(cpu_soft *soft, const atn_tensor *v, atn_tensor *out)
 atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                            const atn_tensor *v, atn_tensor *out)
 {
-    enum { MANY = 8 }; /* heads a thread: then it matters little that some threads get one more */
+    enum { MANY = 8 }; /* heads per thread: then it costs little that some threads have one more */
     int64_t heads = head_count(soft);
     int threads = soft->threads;
     atn_status status = R(soft_open)(context, soft, q);
@@ -389,6 +388,6 @@ atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tenso
         add_residuals(soft, v, out);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < heads; i++)
-        poison(soft, out, i);
+        set_outputs_nan(soft, out, i);
     return ATN_OK;
 }

@@ -7,10 +7,10 @@
 
 #include "cpu/blocks.h"
 
-/* Everything one head's passes need. */
+/* The arrays of one head. */
 typedef struct {
     const cpu_soft *soft;
-    landmark_set set; /* the landmarks used: all, or the factor's pivots in their order */
+    landmark_set set; /* the landmarks used: all, or the pivots of the factor in their order */
     real *landmarks, *a, *x, *roots, *sums, *weights;
     const cpu_factor *factor; /* null: x is explicit */
 } R(soft_head);
@@ -18,8 +18,8 @@ typedef R(soft_head) soft_head;
 
 soft_head R(soft_head_of)(const cpu_soft *soft, int64_t head);
 
-/* All heads' landmarks, A, its inverse or factor, and what the passes over the tokens need of them.
- * Negative: LAPACK failed. */
+/* Computes all heads' landmarks, A, its inverse or factor, and the arrays derived from them for the
+ * passes over the tokens. Negative: LAPACK failed. */
 atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *q);
 
 /* K(Q, L) for p tokens into block: p x count, row stride set.padded. */
@@ -27,7 +27,7 @@ void R(soft_kernel)(const soft_head *h, int64_t p, const real *tokens, int64_t s
 /* The same times L^-T in factor form. */
 void R(soft_solve)(const soft_head *h, int64_t p, real *block);
 
-/* Adds the sums of all chunks, size elements each, to the first in order. */
+/* Adds the sums of all chunks, `size` elements each, to the first one, in order. */
 void R(soft_add_chunks)(const cpu_soft *soft, int64_t size, real *sums);
 
 int64_t R(soft_backward_work)(const cpu_soft *soft);
@@ -54,7 +54,7 @@ static inline int64_t soft_smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The tokens of a chunk end before this one. */
+/* The end of a chunk: the first token after it. */
 static inline int64_t soft_chunk_end(const cpu_soft *soft, int64_t chunk)
 {
     return soft_smaller((chunk + 1) * soft->chunk, soft->shape.tokens);

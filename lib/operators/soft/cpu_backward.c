@@ -4,9 +4,9 @@
  *   U = P V, T = P dY (m x d_v),   B1 = X' U, B2 = X' T,
  *
  * Y = P^T X' P V gives dV = P^T B2, dP_i = B1 dY_i + B2 V_i for token i, and dX' = T U^T, from
- * which come dA and dD. The tokens are streamed twice: once for U and T, once for dV and dP, which
- * is used block by block and never held. In factor form X' = L^-T L^-1 on the pivots is only ever
- * applied. */
+ * which come dA and dD. The tokens are streamed twice: once for U and T, once for dV and dP, of
+ * which only a block is in memory at a time. In factor form X' = L^-T L^-1 on the pivots is applied
+ * and never formed. */
 #include <string.h>
 
 #include "operators/soft/cpu.h"
@@ -17,7 +17,7 @@ typedef struct {
     atn_gradients *gradients;
 } call;
 
-/* What a head has for its gradients: T, B2 and the landmarks' gradient. B1 is in `weights`. */
+/* The arrays of a head's gradients: T, B2 and the landmarks' gradient. B1 is in `weights`. */
 typedef struct {
     soft_head h;
     real *t, *b2, *landmark_partials, *landmarks;
@@ -154,7 +154,7 @@ static void closed_gradient(const grad_head *g, real *product, real *grad_a)
                 -product[i * m + j] * root_at(h, i) * root_at(h, j);
 }
 
-/* The other ways start from dX itself, and from X where SOFT++ has made X' of it. */
+/* The other gradients need dX itself, and X, which SOFT++ has replaced by X'. */
 static void adjoint_gradient(const grad_head *g, int64_t head, real *grad_x, real *grad_a,
                              real *work)
 {
@@ -203,7 +203,7 @@ static inline void distance_backward(real two_s_w, int64_t d, const real *x, con
     }
 }
 
-/* Both L of A = K(L, L). */
+/* The gradient by L through both arguments of A = K(L, L). */
 static void self_kernel_backward(const grad_head *g, const real *grad_a)
 {
     int64_t m = g->h.soft->m, d = g->h.soft->shape.dim;
@@ -236,13 +236,13 @@ static void differentiate_inverse(const call *c, int64_t head)
     memset(g.landmarks, 0, (size_t)(m * d) * sizeof(real));
     self_kernel_backward(&g, grad_a);
     if (is_bad(soft, head))
-        soft->alpha_slopes[head] = 0; /* its NaN is not the other heads' */
+        soft->alpha_slopes[head] = 0; /* so that its NaN does not reach the other heads */
 }
 
 /* ---- Second pass: the tokens' gradients over one chunk ---- */
 
-/* dV = P^T B2 = (L^-1 P)^T (L^-1 T): in factor form the second is the exact one. block holds P,
- * scratch is of the same size. */
+/* dV = P^T B2 = (L^-1 P)^T (L^-1 T): in factor form the second expression is the accurate one.
+ * block holds P, scratch is of the same size. */
 static void value_gradient(const grad_head *g, int64_t p, const real *block, real *scratch,
                            real *grad_v, int64_t stride)
 {
@@ -257,9 +257,9 @@ static void value_gradient(const grad_head *g, int64_t p, const real *block, rea
               h->factor ? g->t : g->b2, dv, 1, grad_v, stride);
 }
 
-/* With weights w = dK K:  d x_i += 2 s w_ij (l_j - x_i), d l_j the opposite. slopes holds dK, then
- * the weights. The landmarks' part goes to landmark_partials by way of block_partials, so that f32
- * sums stay short. */
+/* With weights w = dK K: d x_i += 2 s w_ij (l_j - x_i), d l_j the opposite. slopes holds dK, then
+ * the weights. The landmarks' gradients are summed first in block_partials, then in
+ * landmark_partials, so that f32 sums stay short. */
 static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int64_t stride,
                           const real *block, real *slopes, real *grad_q, int64_t grad_stride,
                           real *block_partials, real *landmark_partials)
@@ -310,9 +310,10 @@ static void differentiate_tokens(const call *c, int64_t piece)
     }
 }
 
-/* ---- After them: the landmarks' gradients go to the tokens they come from ---- */
+/* ---- After the passes: backward from landmarks to the tokens they are sampled from ---- */
 
-/* What alpha has from |A|_1, through the row that has that norm. A > 0. */
+/* The derivative through |A|_1, on which alpha depends: it goes to the row that attains the norm. A
+ * > 0. */
 static void finish_norm_row(const grad_head *g, double slope)
 {
     int64_t m = g->h.soft->m, d = g->h.soft->shape.dim, row = R(norm1_row)(m, g->h.a);
@@ -358,7 +359,7 @@ static void differentiate_residual(const call *c, int64_t piece)
 
 /* ---- NaN and infinity ---- */
 
-static void inspect(const call *c, int64_t piece)
+static void check_gradients(const call *c, int64_t piece)
 {
     cpu_soft *soft = c->soft;
     int64_t head = piece / soft->chunks, chunk = piece % soft->chunks;
@@ -376,7 +377,7 @@ static void fill_nan(const atn_tensor *t, int64_t head)
             soft_rows(t, head, i)[j] = (real)NAN;
 }
 
-static void poison(const call *c, int64_t head)
+static void set_gradients_nan(const call *c, int64_t head)
 {
     if (!is_bad(c->soft, head))
         return;
@@ -407,7 +408,7 @@ static void conv_channel(const call *c, int64_t channel)
     }
 }
 
-/* A head's part in an entry of a parameter's gradient; the head is bad if it leaves the range. */
+/* A head's part of an entry of a parameter's gradient; flags the head if it overflows. */
 static double part_of(const call *c, int64_t head, double part)
 {
     unsigned char *nonfinite = &c->soft->nonfinite[head * c->soft->chunks];
@@ -460,19 +461,18 @@ static void over(const call *c, int64_t count, void (*pass)(const call *, int64_
         pass(c, i);
 }
 
-/* Heads whose part in a parameter's gradient leaves the range, though all that is theirs is finite,
- * are bad. */
-static void spoil(const call *c, int64_t first, int64_t step)
+/* Flags heads that contribute to a parameter's gradient which is not finite. */
+static void reject_heads(const call *c, int64_t first, int64_t step)
 {
     cpu_soft *soft = c->soft;
     for (int64_t head = first; head < soft->shape.batch * soft->shape.heads; head += step) {
         soft->nonfinite[head * soft->chunks] = 1;
-        poison(c, head);
+        set_gradients_nan(c, head);
     }
 }
 
-/* Notes gradients of parameters that are not finite. */
-static void inspect_parameters(const call *c)
+/* Flags heads if a parameter's gradient is not finite although their own parts are. */
+static void check_parameters(const call *c)
 {
     const cpu_soft *soft = c->soft;
     atn_tensor *const *gradients = c->gradients->parameters;
@@ -484,12 +484,12 @@ static void inspect_parameters(const call *c)
             if (!R(all_finite)(gradients[p]->rows, gradients[p]->cols,
                                soft_rows(gradients[p], i, 0), gradients[p]->cols) &&
                 !any_bad(soft, first, step))
-                spoil(c, first, step);
+                reject_heads(c, first, step);
         }
 }
 
-/* NaN for what bad heads have a share in. */
-static void poison_parameters(const call *c)
+/* Sets gradients of parameters to NaN that flagged heads contribute to. */
+static void set_parameters_nan(const call *c)
 {
     const cpu_soft *soft = c->soft;
     atn_tensor *const *gradients = c->gradients->parameters;
@@ -512,9 +512,9 @@ static void differentiate_parameters(const call *c)
         over(c, d, norm_entry);
     if (residual)
         over(c, soft->shape.heads * residual->rows * residual->cols, filter_entry);
-    over(c, soft->shape.batch * soft->shape.heads, poison);
-    inspect_parameters(c);
-    poison_parameters(c);
+    over(c, soft->shape.batch * soft->shape.heads, set_gradients_nan);
+    check_parameters(c);
+    set_parameters_nan(c);
 }
 
 atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
@@ -536,8 +536,8 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
     over(&c, heads, differentiate_landmarks);
     if (soft->desc.residual.data)
         over(&c, pieces, differentiate_residual);
-    over(&c, pieces, inspect);
-    over(&c, heads, poison);
+    over(&c, pieces, check_gradients);
+    over(&c, heads, set_gradients_nan);
     differentiate_parameters(&c);
     return ATN_OK;
 }

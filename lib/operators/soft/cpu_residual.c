@@ -3,7 +3,7 @@
  * and its backward. */
 #include "cpu/blocks.h"
 
-/* The filter's entries are `step` apart: 1, or -1 from the last one on for the mirrored filter. */
+/* `step` is the stride of the filter's entries: 1, or -1 from the last one if mirrored. */
 static void one_token(int64_t height, int64_t width, int64_t dv, int64_t tall, int64_t wide,
                       const real *filter, int64_t step, const real *values, int64_t value_stride,
                       int64_t y, int64_t x, real *out)

@@ -16,23 +16,24 @@
 
 /* ---- Memory ---- */
 
-/* A head's. */
+/* The arrays of a head. */
 typedef struct {
     real *landmarks, *grad_landmarks, *pivoted, *roots;
     real *sums, *weights, *grad_sums, *grad_weights; /* U, B1, T, B2 */
     real *a, *x, *grad_x, *grad_a;
     const int *pivots;
     int64_t m;
-    int64_t count;    /* the landmarks used: all, or the factor's pivots */
-    const real *rows; /* these, count x d */
+    int64_t count;    /* the landmarks used: all, or the pivots of the factor */
+    const real *rows; /* the rows of these, count x d */
 } soft_memory;
 
-/* A block's: tokens; landmarks, values or gradients of outputs; columns of K(Q, L); their slopes,
- * or the output. */
+/* The arrays of a block: tokens; landmarks, values or gradients of outputs; columns of K(Q, L);
+ * their slopes, or the output. */
 typedef struct {
     real *tokens, *other, *kernel, *slopes, *norms, *other_norms;
     int64_t columns;
-    int64_t stride; /* of landmarks in `other`: odd, so that a column's are in different banks */
+    int64_t stride; /* of landmarks in `other`: odd, so that the entries of a column are in
+                       different banks */
 } soft_tiles;
 
 static __device__ soft_memory memory_of(const head &h, const soft_matrices &s)
@@ -75,13 +76,13 @@ static __device__ soft_tiles tiles_of(const head &h, const soft_matrices &s)
     return t;
 }
 
-/* What a pass over tokens has, in shared memory: registers are few, which is also why what it calls
- * is not copied into it. */
+/* The state of a pass over tokens, in shared memory to save registers; for the same reason the
+ * functions that it calls are not inlined. */
 typedef struct {
     soft_memory g;
     soft_tiles t;
     gaussian k;
-    point_set tokens, landmarks; /* that are loaded */
+    point_set tokens, landmarks; /* the loaded ones */
 } soft_block;
 
 static __device__ __noinline__ void open_block(const head &h, const soft_matrices &s, soft_block *b)
@@ -96,7 +97,7 @@ static __device__ __noinline__ void open_block(const head &h, const soft_matrice
 
 /* ---- Before the tokens ---- */
 
-/* D^1/2, D = diag(A 1) (Eq. 17); a warp for each row. */
+/* D^1/2, D = diag(A 1) (Eq. 17); one warp per row. */
 static __device__ void fill_roots(const soft_memory &g)
 {
     for (int64_t i = threadIdx.x / 32; i < g.m; i += BLOCK_WARPS) {
@@ -123,7 +124,7 @@ static __device__ void normalise(const soft_memory &g)
     __syncthreads();
 }
 
-/* Run for all heads, also those that are not finite. */
+/* Runs for all heads, including those that are not finite. */
 static __device__ void prepare_head(const head &h, const soft_matrices &s)
 {
     if (s.infos[h.piece].status == ATN_NONFINITE) {
@@ -139,7 +140,7 @@ static __device__ void prepare_head(const head &h, const soft_matrices &s)
             g.pivoted[e] = g.landmarks[g.pivots[e / h.d] * h.d + e % h.d];
 }
 
-/* Landmarks as the factors of products in the dtype hold them. */
+/* Rounds the landmarks as factors of products in the dtype are. */
 static __device__ void round_landmarks(const head &h, const soft_matrices &s)
 {
     real *landmarks = memory_of(h, s).landmarks;
@@ -178,7 +179,7 @@ static __device__ __noinline__ void load_landmarks(soft_block *b, int64_t first,
     __syncthreads();
 }
 
-/* kernel = K(Q, L) for the tokens that are loaded and `cols` landmarks. */
+/* kernel = K(Q, L) for the loaded tokens and `cols` landmarks. */
 static __device__ __noinline__ void fill_kernel(soft_block *b, int64_t first, int64_t cols)
 {
     for (int64_t j = 0; j < cols; j += HEAD_TILE) {
@@ -187,7 +188,7 @@ static __device__ __noinline__ void fill_kernel(soft_block *b, int64_t first, in
     }
 }
 
-/* Rows times L^-T, in factor form: forward substitution, four threads for each row. */
+/* In factor form: multiplies rows by L^-T by forward substitution, four threads per row. */
 static __device__ __noinline__ void solve_rows(const soft_block &b, real *tile)
 {
     static_assert(HEAD_TILE * 4 == BLOCK_THREADS, "four threads for each row");
@@ -242,7 +243,7 @@ template <bool backward> static __device__ void sum_tokens(const head &h, const 
 
 /* ---- Between the passes ---- */
 
-/* B (count x dv) = L^-T S: back substitution, a thread for each column. */
+/* B (count x dv) = L^-T S by back substitution, one thread per column. */
 static __device__ void solve_columns(const soft_memory &g, int64_t dv, const real *s, real *b)
 {
     BLOCK_EACH (c, dv)
@@ -264,7 +265,8 @@ static __device__ void apply_inverse(const head &h, const soft_memory &g, const 
         block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, g.m, h.dv, g.m, g.x, g.m, s, h.dv, false, b, h.dv);
 }
 
-/* U from its chunks, and what K(Q, L) is applied to; in factor form U itself. */
+/* Adds up the chunks' U, and computes the weights that K(Q, L) is multiplied by; in factor form
+ * these are U itself. */
 static __device__ void finish_sums(const head &h, const soft_matrices &s)
 {
     soft_memory g = memory_of(h, s);
@@ -276,7 +278,7 @@ static __device__ void finish_sums(const head &h, const soft_matrices &s)
 /* ---- Second pass: the output ---- */
 
 /* The published code's depthwise convolution on V's grid: adds it to `rows` tokens' outputs. With
- * `mirrored` the filter is, and that is the way back. */
+ * `mirrored` it uses the mirrored filter, as backward needs it. */
 static __device__ __noinline__ void add_residual(const head &h, const token_rows &values,
                                                  bool mirrored, int64_t first, int64_t rows,
                                                  real *tile)
@@ -358,7 +360,7 @@ static __device__ void closed_gradient(const head &h, const soft_matrices &s, co
     __syncthreads();
 }
 
-/* The other ways start from dX itself, and from X where SOFT++ has made X' of it. */
+/* The other gradients need dX itself, and X, which SOFT++ has replaced by X'. */
 static __device__ void open_adjoint(const head &h, const soft_matrices &s, const soft_memory &g)
 {
     block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, g.m, g.m, h.dv, g.grad_sums, h.dv, g.sums, h.dv, false,
@@ -372,8 +374,8 @@ static __device__ void open_adjoint(const head &h, const soft_matrices &s, const
     __syncthreads();
 }
 
-/* Run for all heads: one that is not finite has no derivative by X, so that it has no part in an
- * alpha that others share. */
+/* Runs for all heads: the derivative by X of one that is not finite is set to 0, so that it does
+ * not reach other heads through a shared alpha. */
 static __device__ void differentiate_inverse(const head &h, const soft_matrices &s)
 {
     soft_memory g = memory_of(h, s);
@@ -403,9 +405,8 @@ static __device__ __forceinline__ double sum_at(const soft_memory &g, int64_t dv
     return sum;
 }
 
-/* SOFT++: X' = R X R has D_j in row and column j, to the power -1/2, so that
- * dD_j = -(T_j.B1_j + U_j.B2_j) / (2 D_j); every entry of row j of A receives it. A warp for each.
- */
+/* SOFT++: X' = R X R has D_j in row and column j, to the power -1/2, so that dD_j = -(T_j.B1_j +
+ * U_j.B2_j) / (2 D_j); every entry of row j of A receives it. One warp per row. */
 static __device__ void row_sum_gradient(const head &h, const soft_matrices &s, const soft_memory &g)
 {
     for (int64_t i = threadIdx.x / 32; i < g.count; i += BLOCK_WARPS) {
@@ -420,7 +421,7 @@ static __device__ void row_sum_gradient(const head &h, const soft_matrices &s, c
     __syncthreads();
 }
 
-/* Both L of A = K(L, L). With weight W = 2 s dA A:  d x -= W (x - y). */
+/* The gradient by L through both arguments of A = K(L, L): d x -= W (x - y), W = 2 s dA A. */
 static __device__ void self_kernel_backward(const head &h, const soft_matrices &s)
 {
     soft_memory g = memory_of(h, s);
@@ -439,13 +440,13 @@ static __device__ void self_kernel_backward(const head &h, const soft_matrices &
 
 /* ---- Backward, second pass: the tokens' gradients over one chunk ---- */
 
-/* Rows of a gradient; it is of `real` (heads.cu rounds it afterwards). */
+/* Rows of a gradient, which has type `real` (heads.cu rounds it afterwards). */
 static __device__ __forceinline__ real *gradient_rows(const token_rows &rows, int64_t first)
 {
     return (real *)rows.memory + first * rows.stride;
 }
 
-/* dV = P^T B2 = (L^-1 P)^T (L^-1 T): in factor form the second is the exact one. */
+/* dV = P^T B2 = (L^-1 P)^T (L^-1 T): in factor form the second expression is the accurate one. */
 static __device__ __noinline__ void value_gradient(const head &h, const soft_block &b, int64_t i,
                                                    int64_t first, int64_t cols)
 {
@@ -463,7 +464,7 @@ static __device__ __noinline__ void value_gradient(const head &h, const soft_blo
                true, gradient_rows(h.grad_v, i), h.grad_v.stride);
 }
 
-/* slopes (rows x cols) = values weights^T, or are added that. */
+/* slopes (rows x cols) = values weights^T, or += that. */
 static __device__ __noinline__ void add_slopes(const head &h, const soft_block &b,
                                                const token_rows &values, int64_t i, int64_t cols,
                                                const real *weights, bool add)
@@ -474,8 +475,8 @@ static __device__ __noinline__ void add_slopes(const head &h, const soft_block &
                b.t.slopes, b.t.columns);
 }
 
-/* The chunk's part of the landmarks' gradient. */
-static __device__ __forceinline__ real *pulls_of(const head &h, const soft_block &b)
+/* The chunk's partial sums of the landmarks' gradient. */
+static __device__ __forceinline__ real *landmark_partials_of(const head &h, const soft_block &b)
 {
     return head_partial(h) + 2 * b.g.m * h.dv;
 }
@@ -489,7 +490,7 @@ static __device__ __noinline__ void weigh_slopes(const soft_block &b, int64_t co
     __syncthreads();
 }
 
-/* With the landmarks that are loaded, in the slopes' columns from j on. */
+/* Adds the tokens' gradients for the loaded landmarks, whose slopes are the columns from j on. */
 static __device__ __noinline__ void backward_at_tokens(const head &h, const soft_block &b,
                                                        int64_t i, int64_t j)
 {
@@ -501,10 +502,10 @@ static __device__ __noinline__ void backward_at_landmarks(const head &h, const s
                                                           int64_t first, int64_t j)
 {
     gaussian_backward(b.k, TRANSPOSED, b.t.slopes + j, b.t.columns, b.landmarks, b.tokens,
-                      pulls_of(h, b) + first * h.d, h.d);
+                      landmark_partials_of(h, b) + first * h.d, h.d);
 }
 
-/* Tokens from i on that are loaded, landmarks from `first` on. */
+/* For the loaded tokens, from i on, and landmarks from `first` on. */
 static __device__ __noinline__ void differentiate_columns(const head &h, soft_block *b, int64_t i,
                                                           int64_t first)
 {
@@ -525,7 +526,7 @@ static __device__ void differentiate_tokens(const head &h, const soft_matrices &
 {
     __shared__ soft_block b;
     open_block(h, s, &b);
-    block_fill(b.g.m * h.d, 0, pulls_of(h, b));
+    block_fill(b.g.m * h.d, 0, landmark_partials_of(h, b));
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
         load_tokens(h, &b, i, head_smaller(HEAD_TILE, h.end - i));
         for (int64_t j = 0; j < b.g.count; j += b.t.columns)
@@ -533,7 +534,7 @@ static __device__ void differentiate_tokens(const head &h, const soft_matrices &
     }
 }
 
-/* After them the landmarks' gradients are complete. */
+/* Completes the landmarks' gradients. */
 static __device__ void finish_landmarks(const head &h, const soft_matrices &s)
 {
     soft_memory g = memory_of(h, s);
@@ -564,7 +565,7 @@ static __device__ real *filter_partial(const head &h, const soft_matrices &s, in
     return h.partials + chunk * h.chunk_reals + s.m * (2 * h.dv + h.d);
 }
 
-/* The gradient of every entry of the filter, over the chunk's outputs. */
+/* The gradient of every entry of the filter, summed over the chunk's outputs. */
 static __device__ void sum_filter(const head &h, const soft_matrices &s)
 {
     int64_t height = h.desc->residual_height, width = h.desc->residual_width;
@@ -655,7 +656,8 @@ static soft_fused fused_of(const head_launch *l)
     return f;
 }
 
-/* All heads' landmarks, A, its inverse or factor, and what the passes over tokens need of them. */
+/* Computes all heads' landmarks, A, its inverse or factor, and the arrays derived from them for the
+ * passes over tokens. */
 static void open_heads(head_launch *l, bool fused)
 {
     const cuda_soft *soft = soft_of(l);
@@ -677,7 +679,7 @@ static void open_heads(head_launch *l, bool fused)
     SOFT_OVER_ALL_HEADS(l, prepare_head);
 }
 
-/* These passes look for NaN themselves, in what they read and write anyway. */
+/* These passes check what they read and write for NaN themselves. */
 static void forward_fused(head_launch *l)
 {
     soft_chain chain = soft_of(l)->chain;
@@ -713,7 +715,7 @@ static void forward(head_launch *l)
     SOFT_OVER_CHUNKS(l, write_output);
 }
 
-/* From dX the derivative by A, where Eq. 12 is not what is asked for. */
+/* From dX the derivative by A, unless it is Eq. 12's. */
 static void adjoint(head_launch *l)
 {
     const cuda_soft *soft = soft_of(l);
@@ -723,7 +725,7 @@ static void adjoint(head_launch *l)
             R(cuda_adjoint).backward(l->context, &soft->adjoint, s->a, s->x, s->grad_x, s->grad_a);
 }
 
-/* The landmarks' gradients go to the tokens they come from, and to the sampling's parameters. */
+/* Backward from the landmarks to their tokens, and to the parameters of the sampling. */
 static void differentiate_landmarks(head_launch *l)
 {
     const cuda_soft *soft = soft_of(l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SOFT and SOFT++ on CUDA, as the rest of the library sees them. */
+/* SOFT and SOFT++ on CUDA, as the rest of the library calls them. */
 #ifndef SOFT_CUDA_H
 #define SOFT_CUDA_H
 
@@ -12,13 +12,13 @@
 extern "C" {
 #endif
 
-/* What passes need in addition to a head (heads.cuh). Device memory: m x m matrices and what goes
- * with them, per head of the batch. */
+/* The arguments of passes besides a head (heads.cuh). All in device memory: m x m matrices and
+ * related arrays, per head of the batch. */
 typedef struct {
     int64_t m;
     bool normalise;  /* SOFT++ */
     bool factored;   /* x holds the factor L (inverse/cuda.h) */
-    int64_t columns; /* of K(Q, L) that a block holds at a time */
+    int64_t columns; /* of K(Q, L) that a block computes at a time */
     void *a, *x;
     void *grad_x, *grad_a; /* backward */
     const int *pivots;     /* m each */
@@ -26,11 +26,11 @@ typedef struct {
     int *nonfinite; /* the plan's */
 } soft_matrices;
 
-/* A planned SOFT or SOFT++: passes over heads, and between them what is done for all at once. A
- * head's state holds, in elements of what is computed in, landmarks and their gradient (m x d
- * each), pivoted (the factor's pivots' landmarks in their order, m x d), D^1/2 (m), and U, T = P dY
- * and X times those (m x value_dim each); a chunk's partial sums U, T, landmarks' gradients, and
- * the residual filter's. */
+/* A planned SOFT or SOFT++: passes over heads, and between them steps for all heads at once. A
+ * head's state holds, in the type of the arithmetic, landmarks and their gradient (m x d each),
+ * pivoted (the landmarks in the order of the factor's pivots, m x d), D^1/2 (m), and U, T = P dY
+ * and X times those (m x value_dim each); a chunk's partial sums are U, T, the landmarks' gradients
+ * and the residual filter's. */
 typedef struct {
     cuda_heads heads;
     cuda_sampling sampling;

@@ -13,7 +13,7 @@
 
 enum { THREADS = 256, COLUMNS = 32, ROWS = THREADS / COLUMNS };
 
-/* ---- Element by element ---- */
+/* ---- Elementwise kernels ---- */
 
 static __device__ int64_t head_offset(const atn_tensor &t, int64_t piece)
 {
@@ -45,7 +45,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* x.l -> K(x, l): a row of a block's threads for each token. */
+/* Replaces x.l by K(x, l); each token has one row of a block's threads. */
 static __global__ void __launch_bounds__(THREADS)
     exponentials(const __grid_constant__ soft_chain c, int64_t n, int64_t pieces, atn_dtype dtype)
 {
@@ -62,7 +62,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* A head's rows x cols numbers in f32 as factors of products; flags it if they are not finite. */
+/* Converts a head's rows x cols numbers from f32 to factors; flags it if they are not finite. */
 static __global__ void __launch_bounds__(THREADS)
     to_factors(const float *from, int64_t from_stride, void *to, int64_t to_stride, int64_t count,
                int64_t pieces, atn_dtype dtype, int *nonfinite)
@@ -91,11 +91,11 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- Products ---- */
 
-/* A matrix for each head: column-major, as the library has it. */
+/* A matrix for each head, column-major as in cuBLAS. */
 typedef struct {
     char *memory;
     cudaDataType type;
-    int64_t rows, batch, heads; /* from column to column, entry to entry, head to head */
+    int64_t rows, batch, heads; /* strides of columns, of entries of the batch, of heads */
 } matrices;
 
 static cudaDataType type_of(atn_dtype dtype)
@@ -121,8 +121,8 @@ static void *entry(const matrices *m, int64_t b)
     return m->memory + b * m->batch * (m->type == CUDA_R_32F ? 4 : 2);
 }
 
-/* C (rows x cols) = op(A) B or op(A) op(B) with `inner` between, for every head: one call for each
- * entry of the batch, whose heads are equally far apart. */
+/* C (rows x cols) = op(A) B or op(A) op(B) with inner size `inner`, for every head: one call for
+ * each entry of the batch, whose heads have one stride. */
 static atn_status multiply(atn_context *context, const soft_chain *chain, const atn_tensor *q,
                            cublasOperation_t a_op, cublasOperation_t b_op, int64_t rows,
                            int64_t cols, int64_t inner, matrices a, matrices b, matrices c)

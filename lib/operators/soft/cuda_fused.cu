@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT's passes over the tokens on tensor cores.
  *
- * A block has one chunk of one head; its four warps take tiles of tokens in turn, each its own,
- * without waiting for each other. A warp has its next tiles copied into shared memory while it
- * works on one. The landmarks lie there too, word by word as the products want them.
+ * A block computes one chunk of one head; its four warps take tiles of tokens in turn, without
+ * waiting for each other. A warp prefetches its next tiles into shared memory while it computes
+ * one. The landmarks are there, too, in the order in which the products load their words.
  *
- * U is a product with landmarks as rows, Y one with tokens as rows; in both the kernel's tile comes
- * out of the first product as the second wants its left factor: a word of it, two neighbouring
- * columns of the narrow types, is two neighbouring sums of the same lane. tf32 has one column in a
- * word: there a lane's two sums are called columns t and t + 4, and the rows of the right factor
- * are renamed with them.
+ * U is a product with landmarks as rows, Y one with tokens as rows; in both the first product
+ * leaves the kernel's tile in the registers in which the second expects its left factor: a word of
+ * that, two neighbouring columns of a narrow type, is two neighbouring sums of the same lane. tf32
+ * has one column per word: there a lane's two sums serve as columns t and t + 4, and the rows of
+ * the right factor are permuted accordingly.
  *
- * Bits: every sum runs in an order that the shape decides. */
+ * Reproducibility: the order of every sum depends on the shape alone. */
 #include "operators/soft/cuda_fused.h"
 
 #include "cuda/device.h"
@@ -26,10 +26,10 @@ enum { SUM_TOKENS = 16, WRITE_TOKENS = 32, TILE_ROWS = 32 };
 /* WIDTH: channels and value channels, rounded up. */
 template <mma_type TYPE, int WIDTH> struct sizes {
     static const int STEPS = WIDTH / mma_element<TYPE>::INNER;  /* products over the channels */
-    static const int COLUMNS = WIDTH / 8;                       /* products side by side */
+    static const int COLUMNS = WIDTH / 8;                       /* products per row */
     static const int HALVES = GROUP / mma_element<TYPE>::INNER; /* products over a group */
     static const int ROW = WIDTH * mma_element<TYPE>::SIZE;     /* bytes */
-    static const int STRIDE = ROW + 16; /* eight rows' 16 bytes are in different banks */
+    static const int STRIDE = ROW + 16; /* 16 bytes of each of eight rows are in different banks */
     static const int TILE = TILE_ROWS * STRIDE;
     static const int STAGES = ROW > 128 ? 2 : 3;
     static const int LANDMARK_WORDS = GROUPS * STEPS * 32 * 4;
@@ -37,7 +37,7 @@ template <mma_type TYPE, int WIDTH> struct sizes {
     static const int TILES = WARPS * STAGES * TILE;
 };
 
-/* What a kernel is given. u is -s log2(e): the kernel is 2^(u |x|^2 + u |l|^2 - 2 u x.l). */
+/* The arguments of a kernel. u is -s log2(e): K(x, l) = 2^(u |x|^2 + u |l|^2 - 2 u x.l). */
 typedef struct {
     soft_fused f;
     atn_tensor q, v, y;
@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- Rows of the caller's memory ---- */
 
-/* One head's rows; the columns of the tensor, in bytes. */
+/* One head's rows; the width of a row in bytes. */
 typedef struct {
     char *memory;
     int64_t stride;
@@ -62,7 +62,7 @@ static __device__ __forceinline__ byte_rows rows_of(const atn_tensor &t, int64_t
     return rows;
 }
 
-/* A warp has rows first .. first + COUNT - 1 copied; what is not there becomes 0. */
+/* A warp copies rows first .. first + COUNT - 1; rows and columns beyond the end become 0. */
 template <class Z, int COUNT>
 static __device__ __forceinline__ void copy_rows(const byte_rows &from, int64_t first, int64_t end,
                                                  char *to)
@@ -71,9 +71,9 @@ static __device__ __forceinline__ void copy_rows(const byte_rows &from, int64_t 
 #pragma unroll
     for (int i = 0; i < COUNT * pieces / 32; i++) {
         int e = mma_lane() + 32 * i, row = e / pieces, at = e % pieces * 16;
-        bool there = first + row < end && at < from.bytes;
+        bool inside = first + row < end && at < from.bytes;
         mma_copy(to + row * Z::STRIDE + at,
-                 from.memory + (there ? (first + row) * from.stride + at : 0), there ? 16 : 0);
+                 from.memory + (inside ? (first + row) * from.stride + at : 0), inside ? 16 : 0);
     }
 }
 
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void store_rows(const byte_rows &to, int64_t f
     }
 }
 
-/* ---- What a block keeps: landmarks, their norms, W ---- */
+/* ---- A block's shared memory: landmarks, their norms, W ---- */
 
 static __device__ __forceinline__ float entry(const float *a, int64_t rows, int64_t cols, int i,
                                               int j)
@@ -99,8 +99,8 @@ static __device__ __forceinline__ float entry(const float *a, int64_t rows, int6
     return i < rows && j < cols ? a[i * cols + j] : 0;
 }
 
-/* Words in the order group, step, lane, word: as left factor's a[0 .. 3], of which a[0], a[2] and
- * a[1], a[3] are also the right factor's b of the group's two halves. */
+/* Words in the order group, step, lane, word. The four words are a[0 .. 3] of a left factor; a[0],
+ * a[2] and a[1], a[3] are also b of a right factor, for the two halves of the group. */
 template <mma_type TYPE, class Z>
 static __device__ void keep_landmarks(const float *landmarks, int64_t m, int64_t d, uint32_t *words)
 {
@@ -113,7 +113,7 @@ static __device__ void keep_landmarks(const float *landmarks, int64_t m, int64_t
     }
 }
 
-/* u |l|^2; where there is no landmark the kernel is 2^-infinity = 0. */
+/* u |l|^2; -infinity beyond the last landmark, so that the kernel is 0 there. */
 template <mma_type TYPE>
 static __device__ void keep_norms(const float *landmarks, int64_t m, int64_t d, float u,
                                   float *norms)
@@ -186,8 +186,8 @@ template <mma_type TYPE> static __device__ __forceinline__ bool word_bad(uint32_
 }
 
 /* u |x|^2 for a token whose words four neighbouring lanes share: words[step][first],
- * words[step][second]. A sum that is not finite may have overflowed: only then is it asked of the
- * words. */
+ * words[step][second]. A sum that is not finite may have overflowed: only then the words are
+ * checked for NaN and infinity. */
 template <mma_type TYPE, int STEPS, int WORDS>
 static __device__ __forceinline__ float token_norm(const uint32_t (&words)[STEPS][WORDS], int first,
                                                    int second, float u, bool *bad)
@@ -205,14 +205,14 @@ static __device__ __forceinline__ float token_norm(const uint32_t (&words)[STEPS
     return u * sum;
 }
 
-/* x.l -> K(x, l). The exponent's error is a few units of its larger terms' last place. */
+/* K(x, l) from x.l. The exponent's error is a few ulps of its larger terms. */
 static __device__ __forceinline__ float kernel_of(const fused_call &c, float product, float x_norm,
                                                   float l_norm)
 {
     return mma_exp2(mma_min(fmaf(-2 * c.u, product, x_norm + l_norm), c.ceiling));
 }
 
-/* The tile's two products side by side as left factor `half` of the next product. */
+/* Two neighbouring products of the tile, as left factor `half` of the next product. */
 template <mma_type TYPE>
 static __device__ __forceinline__ void as_factor(const float (&p)[2][4], int half, uint32_t (&a)[4])
 {
@@ -229,7 +229,7 @@ static __device__ __forceinline__ void as_factor(const float (&p)[2][4], int hal
     }
 }
 
-/* f32 is rounded to tf32 when it becomes a factor; narrow words are as they are. */
+/* A word of memory as a word of a factor: f32 is rounded to tf32, narrow words are unchanged. */
 template <mma_type TYPE> static __device__ __forceinline__ uint32_t as_word(uint32_t memory)
 {
     return TYPE == MMA_TF32 ? mma_word<TYPE>(__uint_as_float(memory), 0) : memory;
@@ -237,7 +237,7 @@ template <mma_type TYPE> static __device__ __forceinline__ uint32_t as_word(uint
 
 /* ---- U ---- */
 
-/* The tile's 16 tokens as columns: of tokens g and g + 8, the lane's words. */
+/* The tile's 16 tokens as columns: the lane's words of tokens g and g + 8. */
 template <mma_type TYPE, class Z>
 static __device__ __forceinline__ void load_columns(const char *tile, uint32_t (&x)[2][Z::STEPS][2])
 {
@@ -254,8 +254,8 @@ static __device__ __forceinline__ void load_columns(const char *tile, uint32_t (
     }
 }
 
-/* The values of 16 tokens as right factor: two columns of it at a time from narrow types; from tf32
- * word by word, rows t and t + 4 of a half being tokens 2 t and 2 t + 1. */
+/* The values of 16 tokens as right factor: narrow types load two columns at a time; tf32 loads
+ * single words, where rows t and t + 4 of a half are tokens 2 t and 2 t + 1. */
 template <mma_type TYPE, class Z>
 static __device__ __forceinline__ void load_values(const char *tile, int half, int pair,
                                                    uint32_t (&b)[2][2])
@@ -346,8 +346,8 @@ static __device__ __forceinline__ void add_tile(const fused_call &c, const char 
     }
 }
 
-/* The warps' sums, added up in their order, as the chunk's; a value that was not finite has made a
- * whole column of them so. */
+/* Adds up the warps' sums, in order, for the chunk. A value that was not finite has made a whole
+ * column of them not finite. */
 template <class Z>
 static __device__ void finish_sums(const fused_call &c, const float (&sums)[GROUPS][Z::COLUMNS][4],
                                    float *total, float *partial, bool *bad)
@@ -472,13 +472,13 @@ token_rows(const fused_call &c, const uint4 *landmarks, const float *l_norms, in
     }
 }
 
-/* Beyond this a value is stored as infinity. */
+/* Larger values are stored as infinity. */
 template <mma_type TYPE> static __device__ __forceinline__ float storable(void)
 {
     return TYPE == MMA_F16 ? 65520.0F : TYPE == MMA_BF16 ? 0x1.ffp127F : HUGE_VALF;
 }
 
-/* 16 rows of Y into the tile that its tokens were in. */
+/* Stores 16 rows of Y in the tile of their tokens. */
 template <mma_type TYPE, class Z>
 static __device__ __forceinline__ void keep_rows(const float (&sums)[Z::COLUMNS][4], float unit,
                                                  char *tile, bool *bad)
@@ -496,7 +496,7 @@ static __device__ __forceinline__ void keep_rows(const float (&sums)[Z::COLUMNS]
     }
 }
 
-/* A tile's 32 rows of Y, in the place of its tokens. */
+/* Computes a tile's 32 rows of Y, in the place of its tokens. */
 template <mma_type TYPE, class Z>
 static __device__ __forceinline__ void multiply_tile(const fused_call &c, char *tile,
                                                      const uint4 *landmarks, const float *l_norms,
@@ -504,7 +504,7 @@ static __device__ __forceinline__ void multiply_tile(const fused_call &c, char *
 {
     uint32_t x[2][Z::STEPS][4];
     float x_norms[2][2], sums[2][Z::COLUMNS][4] = {};
-    bool input_bad = false; /* the other pass has seen it */
+    bool input_bad = false; /* the first pass has checked the input */
 #pragma unroll
     for (int side = 0; side < 2; side++) {
         load_left<TYPE, Z>(tile + side * 16 * Z::STRIDE, x[side]);
@@ -535,7 +535,7 @@ static __device__ __forceinline__ void multiply_tile(const fused_call &c, char *
             }
         }
     }
-    __syncwarp(); /* all have read the tokens */
+    __syncwarp(); /* all lanes have read the tokens */
     keep_rows<TYPE, Z>(sums[0], unit, tile, bad);
     keep_rows<TYPE, Z>(sums[1], unit, tile + 16 * Z::STRIDE, bad);
     __syncwarp();
@@ -763,9 +763,8 @@ bool soft_fused_aligned(const atn_tensor *t)
            (t->batch <= 1 || t->batch_stride % each == 0);
 }
 
-/* 512 blocks of four warps are three to four for each multiprocessor of the devices there are; a
- * chunk's sum of 64 x 64 is read and written once more: for 2048 tokens or more, a few percent.
- */
+/* 512 blocks of four warps are three to four per multiprocessor of current devices; a chunk's sum
+ * of 64 x 64 is written and read once, a few percent more for 2048 tokens or more. */
 void soft_fused_chunks(const atn_attention_shape *shape, int64_t *chunk, int64_t *chunks)
 {
     const int64_t BLOCKS = 512, LEAST = 256, MOST = 4096, MULTIPLE = 64;

@@ -88,7 +88,7 @@ atn_status core_check_soft_backward(atn_context *context, const atn_attention_de
     return core_check_gradient(context, &desc->inverse, desc->gradient);
 }
 
-/* How often leverage factors A + lambda I. */
+/* The number of times that leverage factorises A + lambda I. */
 static double ridge_rounds(const atn_sampling *s)
 {
     return s->ridge > 0 ? 1 : 2;
@@ -108,11 +108,11 @@ static double sampling_flops(const atn_sampling *s, double m, double n, double d
         return 2 * m * cells * d * d;
     case ATN_SAMPLING_KMEANS:
         return 3 * n * m * d + (double)s->steps * (3 * n * m * d + (n + m) * d);
-    case ATN_SAMPLING_LEVERAGE: /* equal tokens twice; A, its factor and r, each lambda */
+    case ATN_SAMPLING_LEVERAGE: /* equal tokens, twice; A, its factor and r for each lambda */
         return 6 * n * m * d + ridge_rounds(s) * (3 * (m * (m - 1) / 2 + n * m) * d +
                                                   m * m * m / 3 + n * m * (m + 2) + 2 * n);
     case ATN_SAMPLING_RPCHOLESKY:
-    case ATN_SAMPLING_GREEDY: /* distances; column l less l products, scaled, squared, taken off */
+    case ATN_SAMPLING_GREEDY: /* distances; column l: l products subtracted, scaling, downdate */
         return n * m * (3 * d + (m - 1) + 3);
     default:
         return 0;
@@ -188,7 +188,7 @@ const operator_row core_soft = {
              .formula = "Y = K(Q,L) K(L,L)+ K(L,Q) V, K(x,y) = exp(-s |x-y|^2)",
              .source = "SOFT (IJCV) Eq. 4-9, Alg. 1-2",
              .parameters = "scale, distance, sampling, inverse, gradient, residual",
-             .capabilities = SOFT_CAPABILITIES,
+             .capabilities = OPERATOR_BASICS,
              .differentiable = SOFT_DIFFERENTIABLE,
              .unsupported = SOFT_UNSUPPORTED,
              .variants = variants,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a plan of SOFT or SOFT++ is checked and counted by on every device. */
+/* Checks and counts of plans of SOFT and SOFT++ on every device. */
 #ifndef SOFT_PLAN_H
 #define SOFT_PLAN_H
 
 #include "operators/operator.h"
 
-/* What a plan of SOFT or SOFT++ comes to on every device. */
+/* The properties of a plan of SOFT or SOFT++ on every device. */
 typedef struct {
     atn_attention_desc desc; /* inverse.storage filled in */
     double s;
@@ -16,10 +16,10 @@ typedef struct {
 atn_status core_check_soft(atn_context *context, const atn_attention_desc *desc,
                            const atn_attention_shape *shape, core_soft_plan *plan);
 
-/* A description that only runs forward may name a gradient that its inverse does not have. */
+/* Checks that the inverse has the gradient that the description names; forward does not need it. */
 atn_status core_check_soft_backward(atn_context *context, const atn_attention_desc *desc);
 
-/* A call's outcome from its heads': the worst positive status, and how many are not ATN_OK. */
+/* Collects a call's outcome: the worst positive status, and how many heads are not ATN_OK. */
 typedef struct {
     atn_status worst;
     int64_t failures;
@@ -27,13 +27,11 @@ typedef struct {
 
 void core_soft_count(core_soft_outcome *outcome, atn_status head);
 
-/* For the rows. */
+/* For the operators' rows. */
 atn_status core_check_soft_values(atn_context *context, const atn_attention_desc *desc,
                                   const atn_attention_shape *shape);
 void core_count_soft(atn_context *context, const atn_attention_desc *desc,
                      const atn_attention_shape *shape, atn_cost *cost);
-#define SOFT_CAPABILITIES                                                                          \
-    (ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA | ATN_CAN_BACKWARD)
 #define SOFT_DIFFERENTIABLE                                                                        \
     (1u << ATN_PARAMETER_CONV | 1u << ATN_PARAMETER_NORM_WEIGHT | 1u << ATN_PARAMETER_NORM_BIAS |  \
      1u << ATN_PARAMETER_RESIDUAL)

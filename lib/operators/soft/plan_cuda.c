@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans SOFT and SOFT++ on CUDA (soft.cu runs them). */
+/* Plans SOFT and SOFT++ on CUDA (operators/soft/cuda.cu runs them). */
 #include "operators/soft/cuda.h"
 
 #include "core/backend.h"
@@ -10,7 +10,7 @@
  * chunk has at least per landmark: the chunks' U take no more than 1/4 of the values. */
 enum { TILE = 64, CHUNK_PER_LANDMARK = 4 };
 
-/* What soft.cu's tiles_of and memory_of take. */
+/* The memory that tiles_of and memory_of in operators/soft/cuda.cu take. */
 static head_sizes sizes_of(const cuda_soft *soft)
 {
     const atn_attention_shape *s = &soft->heads.shape;
@@ -95,8 +95,8 @@ static void layout(core_arena *arena, void *state)
                          count, &soft->sampling);
     if (arena->overflow)
         return;
-    /* In tf32 too the inverse has f32's factors: its products are few and small, and the iterations
-     * magnify rounding. */
+    /* In tf32, too, the inverse has factors in f32: its products are few and small, and the
+     * iterations magnify rounding. */
     atn_dtype inverse_dtype = heads->desc.dtype == ATN_TF32 ? ATN_F32 : heads->desc.dtype;
     cuda_inverse_layout(arena, &heads->desc.inverse, inverse_dtype, m, count, true, &soft->inverse);
     if (adjoint)
@@ -114,7 +114,7 @@ static void layout(core_arena *arena, void *state)
     matrices->nonfinite = heads->nonfinite;
 }
 
-/* Heads whose flags and infos are fetched at a time. */
+/* The number of heads whose flags and infos are fetched at a time. */
 enum { FETCHED = 32 };
 
 static atn_status outcome(atn_context *context, void *state, atn_attention_info *info)

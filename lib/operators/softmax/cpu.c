@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Softmax attention (Vaswani et al. 2017, Eq. 1) over blocks of queries and keys: a row's maximum
- * and sum are carried along the keys (Milakov and Gimelshein 2018), so that n x n logits
- * are never held. */
+ * and sum are updated block by block (Milakov and Gimelshein 2018), without storing n x n
+ * logits. */
 #include <string.h>
 
 #include "operators/checks.h"
@@ -9,9 +9,8 @@
 
 #include "cpu/simd.h"
 
-/* A block of queries meets a block of keys, which has been transposed for it, in strips of its
- * rows: the keys and a strip of weights stay in a first-level cache. A last strip may have
- * MOST_ROWS. */
+/* A block of queries is multiplied with a transposed block of keys in strips of rows, so that the
+ * keys and a strip of weights stay in a first-level cache. A last strip may have MOST_ROWS. */
 enum { QUERIES = 192, ROWS = 48, MOST_ROWS = 64, KEYS = 512 / sizeof(real) };
 
 /* A block of queries and the state of their softmax after the keys seen so far. Sums are relative
@@ -19,24 +18,24 @@ enum { QUERIES = 192, ROWS = 48, MOST_ROWS = 64, KEYS = 512 / sizeof(real) };
 typedef struct {
     int64_t first, count;
     real largest[QUERIES];       /* q.k; -infinity: no key seen */
-    int64_t largest_at[QUERIES]; /* its key */
+    int64_t largest_at[QUERIES]; /* the key of the largest */
     double sum[QUERIES];         /* of the weights */
     double pivot[QUERIES];       /* backward: dP at largest_at */
-    double slope[QUERIES];       /* backward: of weight (dP - pivot), then that over sum */
+    double slope[QUERIES];       /* backward: the mean of dP - pivot; first its sum */
 } queries;
 
-/* A block of keys: K^T and V^T (backward), with columns up to a multiple of SIMD_COLUMNS. */
+/* A block of keys: K^T and, for backward, V^T, with columns padded to a multiple of
+ * SIMD_COLUMNS. */
 typedef struct {
     int64_t first, count, width;
     real *keys, *values;
 } key_block;
 
-/* What backward keeps of a strip of queries and a block of keys, where there are at most FEW
- * blocks. */
+/* What backward keeps of a strip of queries and a block of keys, for at most FEW blocks. */
 enum { FEW = 2 };
 typedef struct {
     real products[MOST_ROWS * KEYS], weights[MOST_ROWS * KEYS], slopes[MOST_ROWS * KEYS];
-    real largest[MOST_ROWS]; /* that the weights are relative to */
+    real largest[MOST_ROWS]; /* the maximum that the weights are relative to */
     bool loaded;
 } kept_strip;
 
@@ -45,8 +44,8 @@ static bool has_few_keys(int64_t keys)
     return keys <= FEW * KEYS;
 }
 
-/* K^T, V^T (backward) of a block of keys; a strip of weights, and of dY V^T (backward), or what is
- * kept. */
+/* K^T of a block of keys and a strip of weights; for backward also V^T and a strip of dY V^T, or
+ * what it keeps. */
 int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv)
 {
     int64_t block = KEYS * (d + dv);
@@ -78,7 +77,7 @@ static void open_queries(const head *h, int64_t first, queries *b)
     }
 }
 
-/* How many rows the strip from `row` on has. */
+/* The number of rows of the strip that starts at `row`. */
 static int64_t strip_rows(const queries *b, int64_t row)
 {
     int64_t left = b->count - row;
@@ -90,7 +89,7 @@ static bool sees(const head *h, int64_t i, int64_t j)
     return !h->desc->causal || core_position(h->key_positions, j) <= core_position(h->positions, i);
 }
 
-/* Of the block's keys, how many query i sees: the first ones, as positions ascend. */
+/* The number of keys of the block that query i sees: the first ones, as positions ascend. */
 static int64_t keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
 {
     while (keys > 0 && !sees(h, i, first + keys - 1))
@@ -98,8 +97,8 @@ static int64_t keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
     return keys;
 }
 
-/* The next block of keys, transposed, in memory for KEYS (d + dv) numbers; false: query `last` and
- * those before it see no more. */
+/* The next block of keys, transposed, in memory for KEYS (d + dv) numbers; false: the queries up to
+ * `last` see no more keys. */
 static bool next_keys(const head *h, int64_t last, bool values, real *memory, key_block *k)
 {
     k->first += k->count;
@@ -130,15 +129,15 @@ static void products(const head *h, const queries *b, int64_t row, int64_t rows,
               h->q + (b->first + row) * h->q_stride, h->q_stride, k->keys, k->width, 0, out, KEYS);
 }
 
-/* What a block of keys is to a strip of queries. */
+/* A strip of queries and a block of keys. */
 typedef struct {
-    int64_t seen[MOST_ROWS];  /* of its keys: the first ones */
-    double before[MOST_ROWS]; /* what the sums over earlier keys were, in the unit they have now */
-    double shrink[MOST_ROWS]; /* and what they had to be multiplied by for that */
+    int64_t seen[MOST_ROWS];  /* the number of its keys that each query sees */
+    double before[MOST_ROWS]; /* the sums over earlier keys, relative to the new maximum */
+    double shrink[MOST_ROWS]; /* the factors by which they were rescaled */
 } strip;
 
-/* Makes products weights, and 0 where a key is not seen. Row by row for each step: rows do not
- * wait for one another. places: where the largest are is asked for. */
+/* Turns products into weights, 0 for keys that are not seen. Each step runs over all rows, which
+ * are independent of each other. places: also stores where the largest are. */
 static void advance(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
                     bool places, real *products, strip *s)
 {
@@ -208,7 +207,7 @@ static void weight_gradients(const head *h, const queries *b, int64_t row, int64
               k->width, 0, out, KEYS);
 }
 
-/* sum_j weight_j (slope_j - pivot), side by side */
+/* sum_j weight_j (slope_j - pivot), in LANES partial sums */
 static double sum_from_pivot(int64_t count, const real *weights, const real *slopes, double pivot)
 {
     enum { LANES = 8 };
@@ -224,7 +223,7 @@ static double sum_from_pivot(int64_t count, const real *weights, const real *slo
     return sum;
 }
 
-/* One row of `measure`: its weights and dP at a block's keys. */
+/* One row of `measure`, for the weights and dP of a block's keys. */
 static void measure_row(queries *b, int64_t row, const key_block *k, int64_t seen, double before,
                         double shrink, const real *weights, const real *slopes)
 {
@@ -237,7 +236,7 @@ static void measure_row(queries *b, int64_t row, const key_block *k, int64_t see
     b->slope[row] += sum_from_pivot(seen, weights, slopes, b->pivot[row]);
 }
 
-/* Products and dP of a strip; false: it sees none of the keys. */
+/* Computes products and dP of a strip; false if it sees none of the keys. */
 static bool load_strip(const head *h, const queries *b, int64_t row, int64_t rows,
                        const key_block *k, real *weights, real *slopes)
 {
@@ -248,7 +247,7 @@ static bool load_strip(const head *h, const queries *b, int64_t row, int64_t row
     return true;
 }
 
-/* Of a strip that is loaded. Its products become weights. */
+/* `measure` for a loaded strip, whose products become weights. */
 static void measure_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
                           real *weights, const real *slopes)
 {
@@ -259,7 +258,7 @@ static void measure_strip(const head *h, queries *b, int64_t row, int64_t rows, 
                     slopes + i * KEYS);
 }
 
-/* All keys have been met. */
+/* After all keys. */
 static void finish_measure(queries *b, int64_t row, int64_t rows)
 {
     for (int64_t i = row; i < row + rows; i++)
@@ -268,8 +267,8 @@ static void finish_measure(queries *b, int64_t row, int64_t rows)
 }
 
 /* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
- * et al. 2022). Relative to dP where P is largest: where P is nearly 1, dP less the mean of
- * dP would be the rounding error of the mean. */
+ * et al. 2022). dP is taken relative to its value where P is largest: where P is nearly 1, the
+ * difference of dP and its mean would be all rounding error. */
 static void measure(const head *h, queries *b)
 {
     real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
@@ -280,7 +279,7 @@ static void measure(const head *h, queries *b)
     finish_measure(b, 0, b->count);
 }
 
-/* A measured row's weights exp(c (q.k - largest)) become P, dP becomes c dS = c P (dP - mean). */
+/* Turns a measured row's weights exp(c (q.k - largest)) into P, dP into c dS = c P (dP - mean). */
 static void finish_row(double c, const queries *b, int64_t row, int64_t seen, int64_t keys,
                        real *weights, real *slope)
 {
@@ -333,7 +332,7 @@ static void backward_block(const head *h, queries *b)
             backward_strip(h, b, row, rows, &k);
 }
 
-/* ---- Few keys: what a strip has measured is kept, and the same bits come of it ---- */
+/* ---- Few keys: the measured strips are kept, which gives the same bits ---- */
 
 static void measure_kept(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
                          kept_strip *kept)
@@ -355,7 +354,7 @@ static void backward_kept(const head *h, const queries *b, int64_t row, int64_t 
     for (int64_t i = 0; i < rows; i++) {
         int64_t seen = keys_seen(h, b->first + row + i, k->first, k->count);
         real *weights = kept->weights + i * KEYS;
-        if (kept->largest[i] != b->largest[row + i]) { /* a later key's */
+        if (kept->largest[i] != b->largest[row + i]) { /* a later key has raised it */
             memcpy(weights, kept->products + i * KEYS, (size_t)seen * sizeof(real));
             R(simd).exponentials(seen, (real)c, b->largest[row + i], weights);
         }
@@ -389,7 +388,7 @@ static void backward_few(const head *h)
 void R(softmax_backward)(const head *h)
 {
     queries b;
-    if (h->n > 0 && has_few_keys(h->key_length)) { /* by what `work` was sized by */
+    if (h->n > 0 && has_few_keys(h->key_length)) { /* as `work` was sized */
         backward_few(h);
         return;
     }
@@ -403,5 +402,5 @@ const head_operator R(cpu_operator_softmax) = {
     .sizes = sizes,
     .forward = R(softmax_forward),
     .backward = R(softmax_backward),
-    .queries_apart = QUERIES,
+    .query_group = QUERIES,
 };

@@ -5,8 +5,8 @@
 
 #include "cpu/heads.h"
 
-/* Softmax attention of a head (softmax.c); h->work holds softmax_reals elements for the least
- * key_length of the heads that are to use it. */
+/* Softmax attention of a head (operators/softmax/cpu.c); h->work holds softmax_reals elements for
+ * the smallest key_length of the heads that use it. */
 int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv);
 void R(softmax_forward)(const head *h);
 void R(softmax_backward)(const head *h);
@@ -14,15 +14,15 @@ void R(softmax_backward)(const head *h);
 /* weights (may be x) = softmax(c x). */
 void R(softmax_row)(int64_t count, double c, const real *x, real *weights);
 
-/* The other way: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP). */
+/* Backward: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP). */
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes);
 
-/* A softmax over keys that come block by block (Milakov and Gimelshein 2018), with weights
- * exp(c (logit - *largest)), c >= 0, *largest being the largest so far, -infinity at first. Where
- * it rises, *at, if not null, is its place in the block. Sums over earlier keys are to be
- * multiplied by what is returned. */
+/* A softmax over keys that come block by block (Milakov and Gimelshein 2018), with weights exp(c
+ * (logit - *largest)), c >= 0, where *largest is the largest logit so far, initially -infinity. If
+ * the block raises it, *at, if not null, is its place in the block. Returns the factor by which
+ * sums over earlier keys must be multiplied. */
 double R(softmax_raise)(int64_t keys, double c, const real *logits, real *largest, int64_t *at);
-/* Makes logits weights and returns their sum. Without a finite largest logit all is NaN. */
+/* Turns logits into weights and returns their sum. NaN if the largest logit is not finite. */
 double R(softmax_weigh)(int64_t keys, double c, real largest, real *logits);
 
 /* x *= factor */

@@ -22,11 +22,11 @@ void R(softmax_row)(int64_t count, double c, const real *x, real *weights)
                                                           : (double)weights[j] / sum);
 }
 
-/* Relative to dP where P is largest: where P is nearly 1, dP less the mean of dP would be the
- * rounding error of the mean. */
+/* dP is taken relative to its value where P is largest: where P is nearly 1, the difference of dP
+ * and its mean would be all rounding error. */
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes)
 {
-    enum { LANES = 8 }; /* sums that a vector unit can keep side by side */
+    enum { LANES = 8 }; /* partial sums that a vector unit adds in parallel */
     double sums[LANES] = {0}, mean = 0;
     int64_t at = 0, whole = count - count % LANES;
     real largest = R(simd).largest(count, weights, -INFINITY);

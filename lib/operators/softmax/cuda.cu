@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Softmax attention (Vaswani et al. 2017, Eq. 1); softmax.cuh has the arithmetic. Backward keeps a
- * few numbers of each query, so that its passes over queries and over keys can run apart. */
+/* Softmax attention (Vaswani et al. 2017, Eq. 1); operators/softmax/cuda.cuh has the arithmetic.
+ * Backward keeps a few numbers of each query, so that passes over queries and keys are
+ * independent. */
 #include "operators/softmax/cuda.cuh"
 
 static void sizes(const atn_attention_desc *, const atn_attention_shape *shape, head_sizes *s)

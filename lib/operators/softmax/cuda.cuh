@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Softmax attention of a head, and the softmax of rows, for every operator that consists of them;
- * as operators/softmax/cpu.c and operators/softmax/cpu_rows.c. By block.cuh's rules. */
+ * as operators/softmax/cpu.c and operators/softmax/cpu_rows.c, under the rules of
+ * cuda/block.cuh. */
 #ifndef SOFTMAX_CUDA_CUH
 #define SOFTMAX_CUDA_CUH
 
@@ -12,8 +13,8 @@ static __device__ __forceinline__ double softmax_scale(const head &h)
     return h.desc->logit_scale != 0 ? h.desc->logit_scale : 1 / sqrt((double)h.d);
 }
 
-/* ---- The softmax of rows: a warp each. Sums are in double: a row may be as long as a sequence.
- * ---- */
+/* ---- The softmax of rows, one warp per row. Sums are in double: a row may be as long as a
+ * sequence. ---- */
 
 /* x (rows x count) = softmax(c x); c x is kept in double. */
 static __device__ void softmax_rows(int64_t rows, int64_t count, double c, real *x, int64_t stride)
@@ -36,7 +37,7 @@ static __device__ void softmax_rows(int64_t rows, int64_t count, double c, real 
     __syncthreads();
 }
 
-/* The largest of the lanes' values and its place; of equal ones the first. */
+/* The largest of the lanes' values and its place, the first of equals. */
 static __device__ __forceinline__ void softmax_largest(real *value, int64_t *at)
 {
     for (int away = 16; away > 0; away /= 2) {
@@ -49,9 +50,9 @@ static __device__ __forceinline__ void softmax_largest(real *value, int64_t *at)
     }
 }
 
-/* The other way: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP).
- * Relative to dP where P is largest: where P is nearly 1, dP less the mean of dP would be the
- * rounding error of the mean. */
+/* Backward: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP). dP is
+ * taken relative to its value where P is largest: where P is nearly 1, the difference of dP and its
+ * mean would be all rounding error. */
 static __device__ void softmax_rows_backward(int64_t rows, int64_t count, double c,
                                              const real *weights, real *slopes, int64_t stride)
 {
@@ -82,7 +83,7 @@ static __device__ void softmax_rows_backward(int64_t rows, int64_t count, double
 /* The state of HEAD_TILE rows after the keys seen so far. Sums are relative to exp(largest). */
 typedef struct {
     double *sum;   /* of the weights */
-    double *slope; /* backward: of weight (dP - pivot) */
+    double *slope; /* backward: the sum of weight (dP - pivot) */
     real *largest; /* logit; -infinity: no key seen */
     real *pivot;   /* backward: dP of the largest */
 } softmax_state;
@@ -92,7 +93,7 @@ static __host__ __device__ __forceinline__ int64_t softmax_state_reals(void)
     return HEAD_TILE * 2 * (int64_t)(sizeof(double) / sizeof(real) + 1);
 }
 
-/* Rows that have seen nothing; memory: softmax_state_reals, aligned for doubles. */
+/* The initial state, before any key; memory: softmax_state_reals, aligned for doubles. */
 static __device__ softmax_state softmax_open(real *memory)
 {
     softmax_state s;
@@ -109,11 +110,10 @@ static __device__ softmax_state softmax_open(real *memory)
     return s;
 }
 
-/* One warp's row: makes logits weights exp(logit - largest), 0 for keys that it does not see, and
- * adds them to the sum. If the largest rises, *at is its place, and sums over earlier keys are to
- * be multiplied by what is returned, as s.sum[i] has been. Without a finite largest logit all is
- * NaN.
- */
+/* One row, by one warp: turns logits into weights exp(logit - largest), 0 for keys that it does not
+ * see, and adds them to the sum. If the tile raises the largest, *at is its place. Returns the
+ * factor by which sums over earlier keys must be multiplied, as s.sum[i] has been. If the largest
+ * logit is not finite, all are NaN. */
 template <class F>
 static __device__ double softmax_advance_row(const softmax_state &s, int64_t i, int64_t keys,
                                              real *logit, int64_t *at, F sees)
@@ -141,9 +141,9 @@ static __device__ double softmax_advance_row(const softmax_state &s, int64_t i, 
     return shrink;
 }
 
-/* Makes a tile of logits (rows x keys, row stride HEAD_TILE) weights, and rows of `sums`
- * (rows x cols), over earlier keys, relative to the new largest. sees(i, j): whether row i sees the
- * tile's key j. */
+/* Turns a tile of logits (rows x keys, row stride HEAD_TILE) into weights, and rescales `sums`
+ * (rows x cols) over earlier keys to the new largest. sees(i, j): whether row i sees key j of the
+ * tile. */
 template <class F>
 static __device__ void softmax_advance(const softmax_state &s, int64_t rows, int64_t keys,
                                        real *logits, int64_t cols, real *sums, F sees)
@@ -158,7 +158,7 @@ static __device__ void softmax_advance(const softmax_state &s, int64_t rows, int
     __syncthreads();
 }
 
-/* Makes logits weights as softmax_advance, and takes dP of the tile's keys into pivot and slope. */
+/* Turns logits into weights as softmax_advance, and updates pivot and slope by the tile's dP. */
 template <class F>
 static __device__ void softmax_measure_tile(const softmax_state &s, int64_t rows, int64_t keys,
                                             real *logits, const real *slopes, F sees)
@@ -182,17 +182,16 @@ static __device__ void softmax_measure_tile(const softmax_state &s, int64_t rows
 
 /* ---- Softmax attention ----
  *
- * A head may be made up: any rows can be its tokens, as long as q, k, v and what is written
- * are set, and n and n_k count them. */
+ * The head need not be one of the call: any rows can be its tokens, as long as q, k, v and the
+ * outputs are set and n and n_k count the tokens. */
 
-/* Tiles in a block's work. q holds queries or dY, k keys or values; rest is what else a pass
- * needs. */
+/* Tiles in a block's work. q holds queries or dY, k keys or values; rest is scratch. */
 typedef struct {
     real *q, *k, *weights, *rest;
 } softmax_tiles;
 
-/* What block_reals must be at least: in rest lie Y and the state, or dP and the state, or dY and
- * dQ, or dK and dV. */
+/* The least block_reals: rest holds Y and the state, or dP and the state, or dY and dQ, or dK and
+ * dV. */
 static __host__ __device__ __forceinline__ int64_t softmax_work_reals(int64_t d, int64_t dv)
 {
     int64_t width = larger_of(d, dv), streaming = larger_of(HEAD_TILE, dv);
@@ -221,8 +220,8 @@ static __device__ __forceinline__ bool softmax_sees(const head &h, int64_t i, in
     return !h.desc->causal || head_position(h.k, j) <= head_position(h.q, i);
 }
 
-/* The keys from `first` on that a tile of queries whose last is `last` attends to; 0: none
- * of them is seen, nor one after them, as positions ascend. */
+/* The number of keys from `first` on, at most a tile, that a tile of queries up to `last` attends
+ * to; 0: they see neither these nor any later key, because positions ascend. */
 static __device__ __forceinline__ int64_t softmax_keys(const head &h, int64_t last, int64_t first)
 {
     if (first >= h.n_k || !softmax_sees(h, last, first))
@@ -230,8 +229,8 @@ static __device__ __forceinline__ int64_t softmax_keys(const head &h, int64_t la
     return head_smaller(HEAD_TILE, h.n_k - first);
 }
 
-/* weights = c Q K^T of the tiles that are loaded. Rounded once more before they are read, so that
- * every pass has the same logits. */
+/* weights = c Q K^T of the loaded tiles. The product by c is rounded to `real`, so that every pass
+ * has the same logits. */
 static __device__ void softmax_logits(const head &h, const softmax_tiles &t, int64_t rows,
                                       int64_t keys)
 {
@@ -269,7 +268,7 @@ static __device__ void softmax_forward(const head &h)
 
 /* The statistics of queries h.first .. h.end - 1; those of query i start at
  * statistics[SOFTMAX_STATISTICS i]. pivot + mean = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao et
- * al. 2022); relative to the pivot for softmax_rows_backward's reason. */
+ * al. 2022); relative to the pivot as in softmax_rows_backward. */
 static __device__ void softmax_measure(const head &h, real *statistics)
 {
     softmax_tiles t = softmax_tiles_of(h);
@@ -301,7 +300,7 @@ static __device__ void softmax_measure(const head &h, real *statistics)
     }
 }
 
-/* Logits of queries from i on and keys from j on become P. */
+/* Turns logits of queries from i on and keys from j on into P. */
 static __device__ void softmax_weights(const head &h, const real *statistics, int64_t i,
                                        int64_t rows, int64_t j, int64_t keys, real *weights)
 {
@@ -313,7 +312,7 @@ static __device__ void softmax_weights(const head &h, const real *statistics, in
     __syncthreads();
 }
 
-/* P becomes c dS = c P (dP - mean), dP = dY V^T of the tiles given. */
+/* Turns P into c dS = c P (dP - mean), dP = dY V^T of the tiles given. */
 static __device__ void softmax_slopes(const head &h, const real *statistics, int64_t i,
                                       int64_t rows, int64_t j, int64_t keys, const real *dy,
                                       const real *v, real *weights)
@@ -352,8 +351,8 @@ static __device__ void softmax_grad_queries(const head &h, const real *statistic
     }
 }
 
-/* What queries i .. i + rows - 1 add to dK and dV of keys j .. j + keys - 1:
- * dV += P^T dY, dK += c dS^T Q. */
+/* Adds the contribution of queries i .. i + rows - 1 to dK and dV of keys j .. j + keys - 1: dV +=
+ * P^T dY, dK += c dS^T Q. */
 static __device__ void softmax_grad_key_tile(const head &h, const real *statistics, int64_t i,
                                              int64_t rows, int64_t j, int64_t keys, real *grad_k,
                                              real *grad_v)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SOFT++ for the registry: SOFT with symmetric normalisation, planned and run by soft's code. */
+/* SOFT++ for the registry: SOFT with symmetric normalisation. The arithmetic is that of SOFT, in
+ * operators/soft/cpu*.c and cuda*.cu, with `normalise` set. */
 #include "operators/soft/plan.h"
 
 static const atn_variant variants[] = {
@@ -26,7 +27,7 @@ const operator_row core_softpp = {
              .formula = "Y = K(Q,L) D^-1/2 K(L,L)+ D^-1/2 K(L,Q) V, D = diag(K(L,L) 1)",
              .source = "SOFT (IJCV) Eq. 17",
              .parameters = "scale, distance, sampling, inverse, gradient, residual",
-             .capabilities = SOFT_CAPABILITIES,
+             .capabilities = OPERATOR_BASICS,
              .differentiable = SOFT_DIFFERENTIABLE,
              .unsupported = SOFT_UNSUPPORTED,
              .variants = variants,

@@ -22,7 +22,7 @@ typedef struct {
     double tau;
 } pieces;
 
-/* Tokens that are padding neither as query nor as key, and follow one another in both. */
+/* Consecutive tokens of which neither the query nor the key is padded. */
 typedef struct {
     int64_t query, key, count;
 } run;

@@ -12,11 +12,11 @@
 
 /* Per head: norms of Q and K, `along` of both; where there may be masks, the tokens of which both
  * are valid; C, A, dA or dC. Per chunk: two columns' partial norms or `along`; C or dA. Per block:
- * tiles of Q or G, of K or V, of a gradient; at the start what columns_sum needs. */
+ * tiles of Q or G, of K or V, of a gradient; at the start the work of columns_sum. */
 typedef struct {
     column_norms queries, keys;
     double *along_queries, *along_keys;
-    int64_t *pairs; /* how many, then their positions */
+    int64_t *pairs; /* their number, then their positions */
     real *covariance, *weights, *slopes;
 } head_memory;
 
@@ -82,8 +82,8 @@ static __device__ int64_t square_offset(const head &h)
 
 /* ---- Masks ---- */
 
-/* Positions ascend. */
-static __device__ bool key_is_there(const head &h, int64_t position)
+/* Whether the key at a position is not padded; positions ascend. */
+static __device__ bool has_key(const head &h, int64_t position)
 {
     int64_t low = 0, high = h.n_k;
     while (low < high) {
@@ -96,14 +96,14 @@ static __device__ bool key_is_there(const head &h, int64_t position)
     return low < h.n_k && h.k.positions[low] == position;
 }
 
-/* One warp lists them in order. */
+/* Lists the tokens of which both are valid, in order, by one warp. */
 static __device__ void list_pairs(const head &h)
 {
     int64_t *pairs = memory_of(h).pairs, count = 0;
     unsigned lane = threadIdx.x;
     for (int64_t i = 0; lane < 32 && i < h.n; i += 32) {
         int64_t position = i + lane < h.n ? h.q.positions[i + lane] : -1;
-        bool there = position >= 0 && key_is_there(h, position);
+        bool there = position >= 0 && has_key(h, position);
         unsigned all = __ballot_sync(0xffffffffu, there);
         if (there)
             pairs[1 + count + __popc(all & ((1u << lane) - 1))] = position;
@@ -114,7 +114,7 @@ static __device__ void list_pairs(const head &h)
     __syncthreads();
 }
 
-/* A query without its key has a row of 0. */
+/* Clears the rows of queries whose key is padded. */
 static __device__ void clear_output(const head &h)
 {
     BLOCK_EACH (e, (h.end - h.first) * h.d)
@@ -122,7 +122,7 @@ static __device__ void clear_output(const head &h)
     __syncthreads();
 }
 
-/* The head of those tokens alone. */
+/* The head restricted to the tokens of which both are valid. */
 static __device__ const head &paired(const head &all)
 {
     __shared__ head h;
@@ -246,7 +246,7 @@ static __device__ void finish_values(const head &h)
         *grad_tau += (real)sum;
 }
 
-/* The gradients by the chunk's queries and keys but for what the norms take off. */
+/* The gradients by the chunk's queries and keys, without the norms' term. */
 static __device__ void backward_tokens(const head &all)
 {
     const head &h = paired(all);
@@ -283,7 +283,7 @@ static __device__ void finish_tokens(const head &all)
     columns_backward_finish(m.keys, m.along_keys, h.k, h.first, h.end, h.grad_k);
 }
 
-/* ---- Either ---- */
+/* ---- Both directions ---- */
 
 static void make_weights(head_launch *l)
 {

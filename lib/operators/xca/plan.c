@@ -26,15 +26,15 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     const atn_tensor *tau = &desc->xca.temperature;
     double n = (double)shape->tokens, d = (double)shape->dim;
     double size = (double)atn_dtype_size(desc->dtype);
-    /* Norms: to square, add and scale. Of A: tau, row sums, scaling. */
+    /* Norms: squares, sums and scaling. For A: tau, row sums, scaling. */
     cost->flops = 2 * 3 * n * d + 2 * (2 * n * d * d) + 3 * d * d;
     cost->exps = d * d;
     cost->state_bytes = size * (2 * d + d * d);
     cost->bytes = tau->data ? size * (double)tau->heads : 0;
 }
 
-/* Every token twice: l2 norms grow by sqrt(2), q^_:a.k^_:b stays, and A acts on one token at a
- * time: 1. */
+/* If every token is given twice, l2 norms grow by sqrt(2), q^_:a.k^_:b does not change, and A acts
+ * on each token: 1. */
 static const atn_variant variants[] = {
     {.name = "code",
      .description = "norms of at least 1e-12, logits multiplied by tau (published code)",
@@ -54,8 +54,7 @@ const operator_row core_xca = {
              .formula = "Y = V A^T, A = softmax_rows(tau Q^^T K^), columns of l2 norm 1",
              .source = "El-Nouby et al. 2021 (XCiT)",
              .parameters = "xca.temperature, xca.epsilon",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS,
              .differentiable = 1u << ATN_PARAMETER_TEMPERATURE,
              .unsupported = "Q^T K pairs query i with key i, and sums over all tokens",
              .variants = variants,

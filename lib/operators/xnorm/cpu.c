@@ -2,7 +2,7 @@
 /* UFO-ViT's cross-normalisation (Eq. 4-8): T = K^T V summed over blocks of keys, then Y = q^ T^ a
  * block of queries at a time.
  *
- * Backward, with q_ and T_ normalised but for gamma, Y = gamma^2 q_ T_, and D = q_^T dY:
+ * Backward, with q_ and T_ normalised without gamma, Y = gamma^2 q_ T_, and D = q_^T dY:
  *   dgamma = 2 gamma D.T_,   dT_ = gamma^2 D,   dq_ = gamma^2 dY T_^T,   dK = V dT^T,   dV = K dT,
  * and through a norm, x_ = x / max(|x|, e):   dx = (dx_ - (dx_.x_) x_) / |x|, or dx_ / e. */
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct {
 
 /* The lines of T that are normalised: columns over d, or rows over d_v. */
 typedef struct {
-    int64_t lines, start, count, step; /* line l: count elements from l start on, step apart */
+    int64_t lines, start, count, step; /* line l: count elements, `step` apart, from l start on */
 } line_layout;
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
@@ -57,14 +57,14 @@ static double gamma_of(const head *h)
 /* The divisor of a line. */
 static double divisor_of(const head *h, int64_t count, int64_t step, const real *x, double *varies)
 {
-    return R(norm_divisor)(R(line_norm)(count, step, x), h->desc->xnorm.epsilon, varies);
+    return core_norm_divisor(R(line_norm)(count, step, x), h->desc->xnorm.epsilon, varies);
 }
 
 /* The gradient by x from `scale` times that by x_, in place. */
 static void finish_gradient(double scale, double divisor, double varies, int64_t count,
                             int64_t step, const real *x_, real *grad)
 {
-    enum { LANES = 8 }; /* of the sum, as R(dot)'s */
+    enum { LANES = 8 }; /* partial sums, as in R(dot) */
     double lanes[LANES] = {0}, along = 0, factor = scale / divisor;
     for (int64_t i = 0; i < count; i++)
         lanes[i % LANES] += (double)grad[i * step] * (double)x_[i * step];
@@ -80,7 +80,8 @@ static void make_state(const head *h, const pieces *p, double gamma)
 {
     line_layout l = lines_of(h);
     memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* short sums: a long one rounds more */
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* partial sums: one long sum would have larger
+                                                        rounding errors */
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
                   h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, true,
                   p->state, h->dv);
@@ -154,7 +155,7 @@ static void backward_state(const head *h, const pieces *p, double gamma)
                         p->state + i * l.start, p->grad_state + i * l.start);
 }
 
-/* Overwrites, but where dK is dQ's memory. */
+/* Overwrites dK, unless it is dQ's memory: then it adds. */
 static void backward_keys(const head *h, const pieces *p)
 {
     real_gemm(CblasNoTrans, CblasTrans, h->n_k, h->d, h->dv, h->v, h->v_stride, p->grad_state,
@@ -168,7 +169,7 @@ static void backward(const head *h)
     pieces p = split(h);
     double gamma = gamma_of(h);
     memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    if (h->n > 0) { /* else no output, whatever the norms of T */
+    if (h->n > 0) { /* otherwise there is no output, whatever the norms of T are */
         make_state(h, &p, 1);
         backward_queries(h, &p, gamma);
         backward_state(h, &p, gamma);

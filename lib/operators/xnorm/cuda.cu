@@ -2,7 +2,7 @@
 /* UFO-ViT's cross-normalisation (Eq. 4-8): T = K^T V summed over chunks of keys, then Y = q^ T^ a
  * tile of queries at a time.
  *
- * Backward, with q_ and T_ normalised but for gamma, Y = gamma^2 q_ T_, and D = q_^T dY:
+ * Backward, with q_ and T_ normalised without gamma, Y = gamma^2 q_ T_, and D = q_^T dY:
  *   dgamma = 2 gamma D.T_,   dT_ = gamma^2 D,   dq_ = gamma^2 dY T_^T,   dK = V dT^T,   dV = K dT,
  * and through a norm, x_ = x / max(|x|, e):   dx = (dx_ - (dx_.x_) x_) / |x|, or dx_ / e. */
 #include "operators/norms/cuda.cuh"
@@ -152,7 +152,7 @@ static __device__ void backward_queries(const head &h)
 /* dgamma, and dT from D in place. */
 static __device__ void finish_queries(const head &h)
 {
-    if (h.n == 0) /* no output, whatever the norms of T */
+    if (h.n == 0) /* no output, whatever the norms of T are */
         return;
     head_memory m = memory_of(h);
     double gamma = gamma_of(h), sum = 0;

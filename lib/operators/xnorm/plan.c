@@ -23,13 +23,13 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double n = (double)shape->tokens, n_k = (double)shape->key_tokens;
     double d = (double)shape->dim, dv = (double)shape->value_dim;
     double size = (double)atn_dtype_size(desc->dtype);
-    cost->flops = 2 * (n + n_k) * d * dv + 3 * d * (n + dv); /* norms: to square, add and scale */
+    cost->flops = 2 * (n + n_k) * d * dv + 3 * d * (n + dv); /* norms: squares, sums and scaling */
     cost->state_bytes = size * d * dv;
     cost->bytes = gamma->data ? size * (double)gamma->heads : 0;
 }
 
-/* Every token twice doubles K^T V, which its norms take away. Not linear in V, for the same reason.
- */
+/* If every token is given twice, K^T V doubles, and its norms cancel that: 1. They also make the
+ * operator nonlinear in V. */
 static const atn_variant variants[] = {
     {.name = "paper",
      .description = "columns of K^T V, no epsilon (UFO-ViT Eq. 7-8)",
@@ -49,8 +49,7 @@ const operator_row core_xnorm = {
              .formula = "Y = XN(Q) XN(K^T V), XN(x) = gamma x / |x|",
              .source = "UFO-ViT Eq. 4-8",
              .parameters = "xnorm.axis, xnorm.epsilon, xnorm.gamma",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
-                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .differentiable = 1u << ATN_PARAMETER_GAMMA,
              .unsupported = "no causal form is published: the norms of K^T V are of all tokens",
              .variants = variants,
