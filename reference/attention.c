@@ -71,7 +71,8 @@ int64_t ref_attention_bottlenecks(const ref_attention_problem *given, double *a,
     return status != ATN_OK ? status : ref_evaluate_bottlenecks_real(&problem, a, alpha);
 }
 
-/* The derivatives by each of count numbers: *slot of the direction is a unit vector in turn. */
+/* The derivatives by each of `count` numbers: *slot of the direction is each unit vector in
+ * turn. */
 static atn_status differentiate(const ref_attention_problem *problem, const double *weights,
                                 ref_attention_arrays *direction, double **slot, int64_t count,
                                 double *dout, double *gradient)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every attention operator densely, from its definition (attnum/operators.h), in long double, and
- * its derivative. Nothing is shared with lib/.
+/* Every attention operator and its derivative, computed densely in long double from the definition
+ * (attnum/operators.h). No code is shared with lib/.
  *
  * Each operator is written once over a number type and compiled twice: for long double, which gives
  * the value, and for complex long double, which gives the derivative by the complex step
@@ -33,22 +33,23 @@ typedef struct {
  *
  * soft, softpp: X is the inverse named by the description: Newton-Raphson's T steps in long double,
  * for the exact methods the inverse of A (cholesky: of A + jitter |A|_1 I where a jitter is given;
- * eig: the pseudo-inverse, cut at rcond where one is given). Judged by long double: an A that is
- * singular to f64 only is inverted. Neither convergence nor a residual is judged.
+ * eig: the pseudo-inverse, cut at rcond where one is given). A counts as singular only if it is so
+ * in long double, not in f64. Neither convergence nor a residual is checked.
  *
  * Returns ATN_OK, ATN_ERR_NULL, ATN_ERR_SHAPE, ATN_ERR_VALUE (a shape or description that no
  * operator accepts), ATN_ERR_MEMORY, ATN_SINGULAR (an exact inverse met a singular A; Y is NaN),
  * ATN_NONFINITE (0/0 and the like: Y holds NaN). Cost O(n n_k (d + dv)) per head at least. */
 atn_status ref_attention(const ref_attention_problem *problem, double *out);
 
-/* dY = the derivative of Y in one direction. soft, softpp: desc.gradient closed takes dX = -X dA X
- * for the derivative of X, whatever X is (Eq. 12), pseudo that of the pseudo-inverse at constant
- * rank, steps that of X's computation; ATN_ERR_VALUE where the inverse has no such gradient. */
+/* dY = the derivative of Y in one direction. soft, softpp: with desc.gradient `closed` the
+ * derivative of X is taken to be dX = -X dA X, whatever X is (Eq. 12), with `pseudo` that of the
+ * pseudo-inverse at constant rank, with `steps` that of the steps that compute X; ATN_ERR_VALUE if
+ * the inverse has no such gradient. */
 atn_status ref_attention_derivative(const ref_attention_problem *problem,
                                     const ref_attention_arrays *direction, double *dout);
 
-/* All derivatives of sum_i weights_i Y_i: one derivative per element of the arrays wanted, so only
- * for small shapes. */
+/* All derivatives of sum_i weights_i Y_i: it takes one derivative per element of the arrays wanted,
+ * so it is for small shapes only. */
 atn_status ref_attention_gradient(const ref_attention_problem *problem, const double *weights,
                                   const ref_attention_arrays *gradient);
 
@@ -59,9 +60,9 @@ atn_status ref_attention_gradient(const ref_attention_problem *problem, const do
 int64_t ref_attention_bottlenecks(const ref_attention_problem *problem, double *a, double *alpha);
 
 /* lsh: the bucket numbers of a problem by the description's rotations, b x h x rounds x n, 0 for
- * padded tokens; they may be used as desc.lsh.buckets. margin (or null): the smallest error
- * of the sums (x R)_b, relative to sum_c |x_c R_cb|, that could change one of them; a sum of d
- * products has less than d u. Returns how many numbers, ATN_ERR_NULL or ATN_ERR_SHAPE. */
+ * padded tokens; they may be used as desc.lsh.buckets. margin (or null): the smallest error of the
+ * sums (x R)_b, relative to sum_c |x_c R_cb|, that could change one of them; a sum of d products
+ * has an error below d u. Returns the number of buckets, ATN_ERR_NULL or ATN_ERR_SHAPE. */
 int64_t ref_lsh_buckets(const ref_attention_problem *problem, int64_t *buckets, double *margin);
 
 #endif

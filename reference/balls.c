@@ -7,7 +7,7 @@
 #include "linear_algebra.h"
 #include "routes.h"
 
-/* Products of doubles whose sums need no more than what they are judged by: u = 2^-53. */
+/* The precision of products of doubles whose sums are only needed to u = 2^-53. */
 enum { DOUBLE_BITS = 64 };
 
 /* ---- Checks ---- */
@@ -164,7 +164,7 @@ static void decomposition_errors(const arb_mat_t s, const double *lambda, const 
     arb_mat_clear(vectors);
 }
 
-/* Whatever their order. A NaN among them makes the residual infinite. */
+/* In any order. If one is NaN the residual is infinite anyway. */
 static double largest_of(balls_quantity quantity, slong m, const double *lambda)
 {
     double largest = -INFINITY;
@@ -174,8 +174,8 @@ static double largest_of(balls_quantity quantity, slong m, const double *lambda)
 }
 
 /* With G = W^T W - I, E = W^T S W - Lambda: by Weyl the eigenvalues of W^T S W are those of Lambda
- * to |E|; by Ostrowski they are those of S times factors within 1 - |G| and 1 + |G|. The same goes
- * for the norm. */
+ * to |E|; by Ostrowski they are those of S times factors between 1 - |G| and 1 + |G|. The same
+ * holds for the norm. */
 void balls_top_from(arb_t top, balls_quantity quantity, const arb_mat_t s, const double *lambda,
                     const double *w)
 {
@@ -331,7 +331,7 @@ void balls_solve(arb_mat_t c, const arb_mat_t x, const arb_mat_t r, const arb_ma
     arb_mat_bound_frobenius_norm(residual, r);
     mag_one(rest);
     mag_sub_lower(rest, rest, residual); /* 0 if the residual may be 1 or more */
-    mag_div(residual, residual, rest);   /* then infinite */
+    mag_div(residual, residual, rest);   /* infinite in that case */
     arb_mat_mul(c, x, w, bits);
     for (slong j = 0; j < arb_mat_ncols(c); j++)
         widen_column(c, j, residual);

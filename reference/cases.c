@@ -14,7 +14,7 @@ enum { DRAW_Q, DRAW_K, DRAW_V, DRAW_DOUT, DRAW_MASKS, DRAW_PARAMETERS = 16 };
 
 enum { FEATURES = 12, LANDMARKS = 4, ROUNDS = 2, BUCKETS = 4, CHUNK = 16 };
 
-/* The size that the caller gave, or the small one. */
+/* The size that the caller gave, or the default. */
 static int64_t size_or(int64_t asked, int64_t small)
 {
     return asked > 0 ? asked : small;
@@ -56,8 +56,8 @@ static double *normal(attention_case *c, int draw, int64_t count, double factor)
 
 /* ---- Parameters, in f64 ---- */
 
-/* A tensor of `mean` plus `factor` times normal numbers. In an outline it points to a number that
- * is never read: with 10^7 tokens Linformer's E has gigabytes. */
+/* A tensor of `mean` plus `factor` times normal numbers. In an outline it points to a single number
+ * that is never read: with 10^7 tokens Linformer's E would take gigabytes. */
 static atn_tensor tensor(attention_case *c, int draw, int64_t heads, int64_t rows, int64_t cols,
                          double mean, double factor)
 {
@@ -101,8 +101,8 @@ static void give_draws(attention_case *c, atn_sampling *s)
     s->uniform_count = 2 * n;
 }
 
-/* At most 9 landmarks, never 2: A then has equal row sums and the papers' start is on the edge
- * of divergence. */
+/* At most 9 landmarks, but never 2: A would have equal row sums, for which the papers' start is on
+ * the edge of divergence. */
 static void give_soft(attention_case *c)
 {
     atn_sampling *s = &c->reference.sampling;
@@ -147,7 +147,7 @@ static int64_t own_or_shared(const attention_case *c)
     return c->choice.optional ? c->shape.heads : 1;
 }
 
-/* More rows than keys: they are sliced. */
+/* E and F have more rows than there are keys, so that slicing is tested. */
 static void give_linformer(attention_case *c)
 {
     int64_t heads = own_or_shared(c), rows = c->shape.key_tokens + 3;
@@ -256,7 +256,7 @@ static void (*const givers[ATN_OPERATOR_COUNT])(attention_case *) = {
 
 /* ---- The case ---- */
 
-/* Drops what the operator cannot do. */
+/* Drops the options that the operator does not have. */
 static void adjust(attention_case *c)
 {
     attention_choice *choice = &c->choice;

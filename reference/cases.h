@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Complete problems for any operator of the registry: random inputs, every parameter it needs, and
- * the same in f64 for the reference. */
+/* Complete problems for any operator of the registry: random inputs, every parameter that the
+ * operator needs, and the same in f64 for the reference. */
 #ifndef REFERENCE_CASES_H
 #define REFERENCE_CASES_H
 
@@ -8,7 +8,7 @@
 
 #include "attention.h"
 
-/* What is asked for. */
+/* The options of a case. */
 typedef struct {
     atn_operator op;
     int variant;
@@ -16,7 +16,7 @@ typedef struct {
     atn_attention_shape shape;
     bool cross;    /* K is given; always so if key_tokens differs from tokens */
     bool padding;  /* masks: about a third of the tokens is padding */
-    bool causal;   /* variants that are always causal are so in any case */
+    bool causal;   /* variants that are always causal ignore this */
     bool optional; /* arrays that may be null or shared by heads are given for each head; lsh:
                       random buckets instead of rotations */
     atn_sampling_kind sampling; /* soft, softpp */
@@ -34,21 +34,21 @@ typedef struct {
 /* All arrays are f64 and dense, with values that the dtype represents exactly. After making a case
  * you may change them, or both descriptions. */
 typedef struct {
-    attention_choice choice;              /* as the operator can do it */
+    attention_choice choice;              /* without the options that the operator does not have */
     atn_attention_desc desc;              /* its tensors are dense and of the dtype */
     atn_attention_desc reference;         /* the same with f64 tensors */
     atn_attention_shape shape;            /* key_tokens filled in */
     double *q, *k, *v;                    /* b x h x n x d, ...; k null: K = Q */
     double *dout;                         /* b x h x n x dv */
-    unsigned char *query_mask, *key_mask; /* null: all there */
+    unsigned char *query_mask, *key_mask; /* null: no padding */
     void *owned[40];
     int owned_count;
 } attention_case;
 
-/* A case as close to the choice as the operator allows: value_dim becomes dim for xca, a K, mask,
- * causal form or number of keys it cannot take is dropped (compare `choice` with the one given).
- * op must have a row. Equal choices but for dtype and shape have equal random streams. Ends the
- * program if memory runs out. */
+/* A case as close to the choice as the operator allows: value_dim becomes dim for xca; a K, mask,
+ * causal form or number of keys that it does not support is dropped (compare `choice` with the one
+ * given). op must be in the registry. Choices that differ only in dtype and shape have the same
+ * random streams. Ends the program if memory runs out. */
 attention_case attention_case_make(const attention_choice *choice);
 void attention_case_free(attention_case *c);
 

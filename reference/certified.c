@@ -9,10 +9,10 @@
 #include "balls.h"
 #include "routes.h"
 
-/* What certified.h promises: relative to the answer, and to the largest output. */
+/* The widths that certified.h promises, relative to the answer and to the largest output. */
 static const double spectrum_width = 1e-6, output_width = 1e-9;
 
-/* n m kernel entries of 64 bytes or more are held at a time. */
+/* A limit of n m, because n m kernel entries of 64 bytes or more are in memory at a time. */
 static const int64_t most_entries = INT64_C(1) << 24;
 
 const char *ref_certify_library(void)
@@ -101,8 +101,7 @@ static void work_close(work *w)
 
 /* ---- Spectra ---- */
 
-/* X and R are overwritten. Roots of row sums that may be negative are not finite, nor is then what
- * follows from them. */
+/* X and R are overwritten. Results are not finite if a row sum may be negative. */
 static atn_status enclose_inverses(work *w, bool kernel, ref_certified_spectrum *s)
 {
     arb_t norm;
@@ -183,7 +182,7 @@ atn_status ref_certify_spectrum(const ref_exact_matrix *a, int max_bits,
 
 /* ---- Outputs ---- */
 
-/* out = P^T A^-1 P V, with pt = P^T = K(Q, L), through inner = P V, or what D^-1/2 makes of it. */
+/* out = P^T A^-1 P V, with pt = P^T = K(Q, L), by way of inner = P V, or D^-1/2 P V. */
 static void enclose_output(work *w, const ref_certified_soft *p, const arb_mat_t pt, arb_mat_t out)
 {
     arb_srcptr scaling = p->normalise ? w->inverse_root : NULL;

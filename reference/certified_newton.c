@@ -86,7 +86,7 @@ static void take_vector(const fmpq_mat_t vector, double *lower, double *upper)
     arb_clear(ball);
 }
 
-/* What X does to v. */
+/* The properties of X along v. */
 static void judge(const fmpq_mat_t a, const fmpq_mat_t x, const fmpq_mat_t v,
                   ref_exact_newton *result, double *lower, double *upper)
 {
@@ -108,7 +108,7 @@ static void judge(const fmpq_mat_t a, const fmpq_mat_t x, const fmpq_mat_t v,
     fmpq_mat_clear(image);
 }
 
-/* False for |A|_1 = 0 where it divides. */
+/* False if it would divide by |A|_1 = 0. */
 static bool make_alpha(fmpq_t alpha, ref_rational_start start, const fmpq_t norm)
 {
     fmpq_t divisor;

@@ -11,8 +11,8 @@
 #include "newton.h"
 #include "ref_memory.h"
 
-/* The relative change of inputs. Both it and its effect are rounded to f64, to 2^-13 of
- * themselves; the output's curvature does not show before kappa comes near 2^40. */
+/* The relative change of inputs. The change and its effect are rounded to f64, with a relative
+ * error of 2^-13; nonlinearity of the output matters only for kappa near 2^40. */
 static const double step = 0x1p-40;
 
 /* ---- Inverses ---- */
@@ -109,7 +109,7 @@ static bool inverts(const attention_case *c)
 
 /* ---- Changes of the inputs ---- */
 
-/* x (1 + or - step), signs at random. To be freed; null for null. */
+/* x (1 + or - step) with random signs, to be freed by the caller; null if x is null. */
 static double *changed(uint64_t *state, int64_t count, const double *x)
 {
     double *y = x ? data_allocate(count) : NULL;
@@ -172,7 +172,7 @@ void ref_attention_conditions(const attention_case *c, const double *want, int d
 
 /* ---- Verdicts ---- */
 
-/* Whether the mean of the values, in every row, would FAIL in the output's place. */
+/* Whether an output whose rows are all the mean of the values would FAIL. */
 static bool mean_fails(const attention_case *c, int64_t head, const double *want, double kappa,
                        double rounding)
 {

@@ -13,19 +13,19 @@ double ref_inverse_condition(const atn_inverse_desc *inverse, int64_t m, const d
                              double alpha);
 
 /* kappa of each head (b x h): 1 plus the relative change of its output under random relative
- * changes of all inputs and parameters, |dY| / |Y|, the largest over so many directions; or the
- * factor of the inverse, if that is larger: ref_inverse_condition (soft, softpp), the condition of
- * A (nystromformer's pinv). Infinite if a change makes the output not finite.
+ * changes of all inputs and parameters, |dY| / |Y|, the largest over `directions` random ones; or
+ * the factor of the inverse, if that is larger: ref_inverse_condition (soft, softpp), the condition
+ * of A (nystromformer's pinv). Infinite if a change makes the output not finite.
  *
- * want is ref_attention's answer. Costs one ref_attention per direction: changes of 2^-40 and their
- * effect, of which f64 keeps 3 digits, which are enough. */
+ * want is ref_attention's answer. Costs one ref_attention per direction, with relative changes of
+ * 2^-40; f64 keeps 3 digits of their effect, which are enough. */
 void ref_attention_conditions(const attention_case *c, const double *want, int directions,
                               double *kappa);
 
 /* The forward ratio of one head's output and its verdict (ref_judge_forward), for rounding errors
  * of relative size `rounding`: terms times u, say. *trivial (or null): whether rows of zeros, the
- * mean row of want or the mean of V would not have FAILed in its place, so that a pass proves
- * nothing. One token, or one key, is never called trivial. */
+ * mean row of want or the mean of V would not have FAILed either, so that a pass proves nothing.
+ * One token, or one key, is never called trivial. */
 ref_verdict ref_judge_head(const attention_case *c, int64_t head, const ref_difference *difference,
                            const double *want, double kappa, double rounding, double *ratio,
                            bool *trivial);

@@ -29,7 +29,7 @@ void data_uniform(uint64_t seed, int64_t count, double *values)
 
 void data_normal(uint64_t seed, int64_t count, double *values)
 {
-    for (int64_t i = 0; i < count; i++) { /* Box and Muller's cosine half */
+    for (int64_t i = 0; i < count; i++) { /* the cosine half of the Box-Muller method */
         double radius = sqrt(-2 * log(1 - next_uniform(&seed)));
         values[i] = radius * cos(2 * pi * next_uniform(&seed));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* e_k and y = 1 - e_k in long double, each by a form without cancellation: f = y / mu
- * wants a small y to all its digits, the metrics a small e. */
+/* e_k and y = 1 - e_k in long double, each by a form without cancellation: f = y / mu needs a small
+ * y to full relative accuracy, the metrics a small e. */
 #include "filters.h"
 
 #include <math.h>
@@ -163,7 +163,7 @@ static long double identity_residual(const ref_iteration *it, int k, double l)
     return l == 0 || mu == 0 ? 1 : fabsl((it->ridge + l * at.e) / mu);
 }
 
-/* The larger; a NaN stays. */
+/* The larger of two; NaN if either is. */
 static double greater(double a, double b)
 {
     return isnan(a) || a >= b ? a : b;

@@ -9,8 +9,8 @@
  *                                          over [-d, d] as mu does over [low, high]
  *   Nystromformer                          e_{k+1} = (3 e_k^3 + e_k^4) / 4
  *
- * Here e_k comes from powers, cosines and hyperbolic cosines, not from steps (Nystromformer's has
- * no such form). */
+ * Here e_k is computed from powers, cosines and hyperbolic cosines, not by steps (except
+ * Nystromformer's, which has no closed form). */
 #ifndef REFERENCE_FILTERS_H
 #define REFERENCE_FILTERS_H
 
@@ -31,12 +31,13 @@ typedef struct {
 } ref_iteration;
 
 /* The iteration that a description of the library names, on a matrix A >= 0 of size m; false for
- * methods that are none. An estimated `low` stays 0: take what the library reports. */
+ * methods that are not polynomial iterations. If the library estimates `low`, it stays 0: set it to
+ * what the library reports. */
 bool ref_iteration_of(const atn_inverse_desc *desc, int64_t m, const double *a,
                       ref_iteration *iteration);
 
 /* e_k and f at mu, an eigenvalue of B, for k >= 0. f at mu = 0 is its limit, 0 from alpha B. May be
- * infinite. NaN for arguments that are not finite, k < 0, or an interval that is none. */
+ * infinite. NaN for arguments that are not finite, k < 0, or low > high. */
 double ref_iteration_error(const ref_iteration *iteration, int k, double mu);
 double ref_iteration_filter(const ref_iteration *iteration, int k, double mu);
 

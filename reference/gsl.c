@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The GSL routes, apart from LAPACK's because cblas.h and GSL's headers declare the same names.
- * GSL is row-major, as we are. Its Golub-Reinsch SVD, on top of some BLAS kernels, was seen to fail
- * or to report success with vectors far from orthogonal on matrices of rank 1 (all ones) from n
- * about 60 on, where intermediate numbers are subnormal. So a decomposition is compared with its
- * definition before it is returned. (GSL's Jacobi SVD is not a route: from n about 48 on it was
- * seen to report success with singular values that are wrong.) */
+/* The GSL routes, in a file of their own because cblas.h and GSL's headers declare the same names.
+ * GSL is row-major like this code. With some BLAS kernels its Golub-Reinsch SVD fails, or reports
+ * success with vectors far from orthogonal, on matrices of rank 1 (all ones) from n about 60 on,
+ * where intermediate numbers are subnormal. So a decomposition is checked against its definition
+ * before it is returned. (GSL's Jacobi SVD is not a route: from n about 48 on it has reported
+ * success with wrong singular values.) */
 #include "routes.h"
 
 #include <float.h>
@@ -84,7 +84,7 @@ static bool is_decomposition(const gsl_matrix *left, const double *s, const gsl_
            ref_judge(REF_ORTHOGONALITY, departure[1] / units) != REF_FAIL;
 }
 
-/* GSL wants rows >= cols: a wide A is decomposed as A^T = V S U^T. */
+/* GSL requires rows >= cols: a wide A is decomposed as A^T = V S U^T. */
 atn_status ref_route_gsl_golub_reinsch(int64_t rows, int64_t cols, double *a, double *u,
                                        double *sigma, double *vt)
 {
@@ -123,7 +123,7 @@ atn_status ref_route_gsl_golub_reinsch(int64_t rows, int64_t cols, double *a, do
     return status;
 }
 
-/* Vectors are computed in any case: one code path, and GSL's sort wants them. */
+/* Vectors are always computed: there is one code path, and GSL's sort needs them. */
 atn_status ref_route_gsl_symmv(int64_t n, double *a, double *lambda, double *w)
 {
     start();

@@ -2,8 +2,8 @@
 /* The LAPACK routes.
  *
  * A row-major A is a column-major A^T in the same memory, and A = U S V^T means A^T = V S U^T. So
- * LAPACK is called in column-major order on A^T and never copies a transpose: its left vectors,
- * column-major, are our vt, and its V^T is our u. */
+ * LAPACK is called in column-major order on A^T, which avoids transposed copies: its left vectors,
+ * column-major, are vt, and its V^T is u. */
 #include "routes.h"
 
 #include <stdlib.h>
@@ -53,15 +53,14 @@ static lapack_int jacobi(lapack_int m, lapack_int n, double *left, double *sigma
     lapack_int info =
         LAPACKE_dgesvj(LAPACK_COL_MAJOR, 'G', right ? 'U' : 'N', right ? 'V' : 'N', m, n, left, m,
                        sigma, 0, right ? right : &unused, right ? n : 1, stat);
-    /* The values come divided by stat[0] where they would not fit the range of double. */
+    /* If the values do not fit the range of double, LAPACK returns them divided by stat[0]. */
     for (lapack_int i = 0; i < n; i++)
         sigma[i] *= stat[0];
     *nonzero = (int64_t)stat[1];
     return info;
 }
 
-/* The same after a QR factorisation with pivoting, which leaves the sweeps less to do. a is lost.
- */
+/* The same after a QR factorisation with pivoting, which saves sweeps. a is overwritten. */
 static lapack_int preconditioned_jacobi(lapack_int m, lapack_int n, double *a, double *sigma,
                                         double *left, double *right, int64_t *nonzero)
 {
@@ -76,8 +75,8 @@ static lapack_int preconditioned_jacobi(lapack_int m, lapack_int n, double *a, d
     return info;
 }
 
-/* Both, the second where the first does not converge within its 30 sweeps, as happens to matrices
- * of low rank: columns that should vanish never become orthogonal. left holds A on entry. */
+/* Tries the first, then the second if that does not converge within its 30 sweeps, as for matrices
+ * of low rank, whose columns that should vanish never become orthogonal. left holds A on entry. */
 static atn_status robust_jacobi(lapack_int m, lapack_int n, double *left, double *sigma,
                                 double *right, int64_t *nonzero)
 {
@@ -92,7 +91,8 @@ static atn_status robust_jacobi(lapack_int m, lapack_int n, double *left, double
     return from_info(info);
 }
 
-/* dgesvj wants rows >= cols: A^T does where A is wide, A itself, transposed by hand, where tall. */
+/* dgesvj requires rows >= cols: it gets A^T as it is in memory if A is wide, and A, transposed
+ * explicitly, if A is tall. */
 atn_status ref_route_dgesvj(int64_t rows, int64_t cols, double *a, double *u, double *sigma,
                             double *vt)
 {
@@ -102,7 +102,7 @@ atn_status ref_route_dgesvj(int64_t rows, int64_t cols, double *a, double *u, do
     double *right = u ? ref_allocate(n * n) : NULL;
     atn_status status = ATN_ERR_MEMORY;
     if (left && vectors && (right || !u)) {
-        ref_fill(u ? n * n : 0, 0, right); /* LAPACKE takes it for an input: no NaN */
+        ref_fill(u ? n * n : 0, 0, right); /* LAPACKE checks it for NaN as if it were an input */
         if (tall)
             ref_transpose(rows, cols, a, left);
         else
@@ -126,7 +126,8 @@ atn_status ref_route_dgesvj(int64_t rows, int64_t cols, double *a, double *u, do
     return status;
 }
 
-/* LAPACK's ascending values and column-major vectors, z, to descending and row-major. */
+/* Reorders LAPACK's ascending values and column-major vectors z into descending and row-major
+ * order. */
 static void reverse_order(int64_t n, double *lambda, const double *z, double *w)
 {
     for (int64_t i = 0; i < n / 2; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks, names, and the answers made from two routes. */
+/* Checks, names, and the answers computed by two routes. */
 #include "linear_algebra.h"
 
 #include <float.h>
@@ -11,7 +11,7 @@
 #include "ref_memory.h"
 #include "routes.h"
 
-/* LAPACK has 32-bit sizes of work space, some of it several n^2. */
+/* LAPACK's work space sizes are 32-bit integers, and some are several n^2. */
 #define MOST_ELEMENTS ((int64_t)1 << 28)
 #define ROUNDOFF      (DBL_EPSILON / 2)
 
@@ -105,7 +105,7 @@ void ref_complete_basis(int64_t length, int64_t k, int64_t first, double *q)
 
 atn_status ref_spectral_matrix(int64_t n, const double *w, const double *f, double *x)
 {
-    if (n == 0) /* a row of which the reference BLAS refuses */
+    if (n == 0) /* the reference BLAS refuses rows of length 0 */
         return ATN_OK;
     double *scaled = ref_allocate(n * n);
     if (!scaled)
@@ -158,9 +158,9 @@ static double largest_magnitude(int64_t count, const double *values)
     return largest;
 }
 
-/* A times the power of 2 that brings its largest entry into [1/2, 1), exact but for numbers that do
- * not matter in comparison. Near the ends of the range dgesvj returns vectors that are not
- * orthogonal, and GSL does not return at all. */
+/* A times the power of 2 that brings its largest entry into [1/2, 1), exact except for negligible
+ * entries. Near the ends of the range dgesvj returns vectors that are not orthogonal, and GSL does
+ * not return at all. */
 static double *scaled_copy(int64_t count, const double *a, int *exponent)
 {
     double *copy = ref_allocate(count);
@@ -182,7 +182,7 @@ static double *scaled_symmetric_copy(int64_t n, const double *a, int *exponent)
     return copy;
 }
 
-/* Undoes the scaling. Results that overflow, or were not finite before, are refused. */
+/* Undoes the scaling. Fails if results overflow or were not finite before. */
 static atn_status rescale(int64_t count, int exponent, double *values)
 {
     for (int64_t i = 0; i < count; i++)
@@ -248,7 +248,7 @@ static double largest_difference(int64_t count, const double *first, const doubl
     return worst;
 }
 
-/* The difference first, so that a subnormal `largest` does not make the divisor 0. */
+/* Divides by `largest` first, so that a subnormal one does not make the divisor 0. */
 static double spectrum_disagreement(int64_t n, int64_t count, const double *first,
                                     const double *second)
 {
@@ -311,7 +311,8 @@ atn_status ref_spectral_norm(int64_t rows, int64_t cols, const double *a, double
     return status;
 }
 
-/* What a pseudo-inverse kept of a spectrum: how many values, the largest and smallest in size. */
+/* The part of a spectrum that a pseudo-inverse kept: the number of values, and the largest and
+ * smallest magnitude. */
 typedef struct {
     int64_t rank;
     double largest, smallest;
@@ -426,7 +427,7 @@ atn_status ref_pinv(int64_t rows, int64_t cols, const double *a, double rcond, d
 }
 
 /* If `alone` is set, eigenvalues computed without vectors determine which are kept: those of dsyevr
- * come from another algorithm (dsterf), which leaves a zero eigenvalue nearer to 0. */
+ * come from another algorithm (dsterf), which computes a zero eigenvalue closer to 0. */
 static atn_status symmetric_pinv_by(ref_eigen_route route, bool alone, int64_t n, const double *a,
                                     double rcond, double *pinv, double *projector,
                                     kept_spectrum *kept)

@@ -2,10 +2,11 @@
 /* Exact linear algebra for small dense f64 matrices, by two routes each.
  *
  * Matrices are row-major and dense: a[i * cols + j]. Every route has a name and can be called alone
- * (ref_svd, ref_eigen); the answers other code relies on (ref_singular_values and below) run two
- * routes and report how far they disagree. A singular value under n u sigma_1 has no floating-point
- * reference: an answer that hangs on one (rank, condition, pseudo-inverse) comes back as
- * ATN_BELOW_FLOOR. A list of singular values or eigenvalues does not: it is right to n u sigma_1.
+ * (ref_svd, ref_eigen); the functions that other code relies on (ref_singular_values and below) run
+ * two routes and report how far they disagree. A singular value below n u sigma_1 has no
+ * floating-point reference: a result that depends on one (rank, condition, pseudo-inverse) is
+ * returned with ATN_BELOW_FLOOR. A list of singular values or eigenvalues is not: its absolute
+ * error is at most about n u sigma_1.
  *
  * All functions return ATN_OK, a negative status (ATN_ERR_NULL; ATN_ERR_SHAPE for negative sizes or
  * more than 2^28 elements; ATN_ERR_VALUE for an unknown route; ATN_ERR_MEMORY; ATN_ERR_LIBRARY for
@@ -52,10 +53,10 @@ atn_status ref_svd(ref_svd_route route, int64_t rows, int64_t cols, const double
  * with eigenvector i in column i, or null. */
 atn_status ref_eigen(ref_eigen_route route, int64_t n, const double *a, double *lambda, double *w);
 
-/* How far the two routes are apart, in units of the rounding error that either may have:
- * max |first_i - second_i| / (n u largest), n = max(rows, cols). Healthy below 10. Where the
- * functions below take a `disagreement`, it may be null: singular values, eigenvalues and condition
- * then skip the second route, which is the dearer one (dgesvj at n = 1024 takes seconds). */
+/* The disagreement of the two routes, in units of the rounding error that either may have: max
+ * |first_i - second_i| / (n u largest), n = max(rows, cols). It should be below 10. `disagreement`
+ * may be null: singular values, eigenvalues and condition then skip the second route, which is
+ * slower (dgesvj at n = 1024 takes seconds). */
 
 /* sigma by dgesvd, checked by dgesvj. */
 atn_status ref_singular_values(int64_t rows, int64_t cols, const double *a, double *sigma,
@@ -69,11 +70,10 @@ atn_status ref_eigenvalues(int64_t n, const double *a, double *lambda, double *w
 atn_status ref_spectral_norm(int64_t rows, int64_t cols, const double *a, double *norm);
 
 /* A+ (cols x rows), singular values <= rcond sigma_1 dropped; rcond < 0: max(rows, cols) u. rank
- * (or null) receives the number kept. Two routes (dgesvd, dgesvj); disagreement is
- * max |first - second| / (n u kappa |A+|_2), kappa the condition number of what was kept.
- * ATN_BELOW_FLOOR if the routes keep different numbers of singular values or keep one under
- * n u sigma_1; A+, rank and disagreement are then dgesvd's, for what they are worth.
- * ATN_SINGULAR if A+ overflows. */
+ * (or null) receives the number kept. Two routes (dgesvd, dgesvj); disagreement is max |first -
+ * second| / (n u kappa |A+|_2), kappa the condition number of what was kept. ATN_BELOW_FLOOR if the
+ * routes keep different numbers of singular values or keep one under n u sigma_1; A+ and rank are
+ * then dgesvd's, and not reliable. ATN_SINGULAR if A+ overflows. */
 atn_status ref_pinv(int64_t rows, int64_t cols, const double *a, double rcond, double *pinv,
                     int64_t *rank, double *disagreement);
 

@@ -68,7 +68,7 @@ static void make_blocks(int64_t m, double value, double *a, double *lambda)
     }
 }
 
-/* Two tokens are a 2 x 2 block with exp(-delta^2 / 2), all others are separate. */
+/* Two tokens form a 2 x 2 block with exp(-delta^2 / 2); other off-diagonal entries are 0. */
 static void make_duplicates(int64_t m, double value, double *a, double *lambda)
 {
     make_identity(m, 0, a, lambda);

@@ -31,11 +31,11 @@ typedef enum { REF_MATRIX_LIST(REF_NAMED_ENTRY) REF_MATRIX_COUNT } ref_matrix;
 const char *ref_matrix_name(ref_matrix matrix); /* null if out of range */
 
 /* The matrix (m x m) and its eigenvalues from the closed form (m, descending); either may be null.
- * The closed form takes the entries as stored, rounded to f64: exp(-delta^2/2) = 1 - u makes
- * lambda_min = u exactly. value is ignored by identity and ones.
- * ATN_ERR_SHAPE if m does not suit it (two: m = 2; duplicates: m >= 2; torus: a square; blocks:
- * m >= 3); ATN_ERR_VALUE if value is not finite, or negative where it is a distance or a scale
- * (circulant, torus, duplicates). */
+ * The closed form is applied to the entries as stored, rounded to f64: exp(-delta^2/2) = 1 - u
+ * makes lambda_min = u exactly. value is ignored by identity and ones. ATN_ERR_SHAPE if the matrix
+ * does not exist for m (two: m = 2; duplicates: m >= 2; torus: a square; blocks: m >= 3);
+ * ATN_ERR_VALUE if value is not finite, or negative where it is a distance or a scale (circulant,
+ * torus, duplicates). */
 atn_status ref_matrix_make(ref_matrix matrix, int64_t m, double value, double *a, double *lambda);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * For k >= 1, r^N = exp(N log |r|), and N up to 2^70 multiplies every error of log |r|. So the
  * distance of alpha mu^2 from 0 or 2, where |r| is near 1, is summed without rounding error from
- * exact products, and log1p and expm1 take it from there in long double. */
+ * exact products; log1p and expm1 of it are in long double. */
 #include "newton.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static long double sum_exactly(double term[TERMS])
 }
 
 /* alpha mu^2 - c. The mantissas' triple product is four doubles exactly (fma gives the rounding
- * error of a product); the exponents come back at the end, so nothing underflows on the way. */
+ * error of a product); the exponents are restored at the end, so nothing underflows in between. */
 static long double start_offset(double alpha, double mu, double c)
 {
     int alpha_exponent, mu_exponent;
@@ -49,7 +49,7 @@ static long double start_offset(double alpha, double mu, double c)
     return ldexpl(sum_exactly(term), exponent);
 }
 
-/* log |r|, r = 1 - alpha mu^2, to the accuracy of long double on all three sides of |r| = 0, 1. */
+/* log |r|, r = 1 - alpha mu^2, to the accuracy of long double, also for |r| near 0 and 1. */
 static long double log_abs_r(double alpha, double mu)
 {
     long double start = start_offset(alpha, mu, 0);
@@ -69,7 +69,7 @@ static long double power_minus_1(double alpha, int k, double mu)
     return log_r == 0 ? 0 : expm1l(ldexpl(log_r, k));
 }
 
-/* r^N itself, without the detour over 1 where it is small. */
+/* r^N itself; not from r^N - 1 where it is small. */
 static long double power(double alpha, int k, double mu)
 {
     if (k == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the Newton-Raphson iteration does in exact arithmetic: a spectral filter.
+/* The Newton-Raphson iteration in exact arithmetic, which is a spectral filter.
  *
  * From X_0 = alpha B, B = A + ridge I, the iterate X_k has on an eigenvalue l of A, with
  * m = l + ridge, the eigenvalue f_k(m) = (1 - (1 - alpha m^2)^(2^k)) / m (Eq. 10, by induction:
@@ -32,12 +32,12 @@ atn_status ref_filter_matrix(int64_t m, const double *a, double alpha, double ri
  *   dX_0 = alpha E,   dX_{k+1} = 2 dX - dX B X - X E X - X B dX.
  *
  * In A's eigenbasis dX_k has the entries f_k[m_i, m_j] E_ij, f_k[,] the divided difference; so the
- * map E -> dX_k is its own adjoint. Statuses as for ref_filter_matrix, but what overflows stays
- * infinite or NaN and is no failure. */
+ * map E -> dX_k is its own adjoint. Statuses as for ref_filter_matrix, except that overflow is no
+ * failure: the results are then infinite or NaN. */
 atn_status ref_newton_tangents(int64_t m, const double *a, double alpha, double ridge, int count,
                                const double *e, double *tangents);
 
-/* |A|_1 = the largest absolute column sum; NaN if A holds one. */
+/* |A|_1, the largest absolute column sum; NaN if an entry is. */
 double ref_norm1(int64_t m, const double *a);
 
 #endif

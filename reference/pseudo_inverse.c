@@ -43,7 +43,7 @@ static bool orthogonalise(int64_t m, long double *w, long double *v, int64_t i, 
 }
 
 /* w = A becomes A V with orthogonal columns (Hestenes 1958). Converges quadratically; columns that
- * are nothing but rounding may never converge: the bound on the sweeps ends that. */
+ * consist of rounding errors may never converge, so the number of sweeps is bounded. */
 static void orthogonalise_all(int64_t m, long double *w, long double *v)
 {
     bool moved = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Used in reference/ only: what the files, one for each library, share.
+/* Used in reference/ only: declarations shared by the files, one for each library.
  *
  * A route gets sizes of at least 1 and a copy of A that it may destroy: finite, symmetric where it
  * should be, and scaled by a power of 2 to a largest entry in [1/2, 1) (or all 0). u and vt are
@@ -42,7 +42,7 @@ atn_status ref_spectral_matrix(int64_t n, const double *w, const double *f, doub
 bool ref_all_finite(int64_t count, const double *values);
 void ref_fill(int64_t count, double value, double *values);
 
-/* Room for count doubles, at least one; null if there is none or the size overflows. */
+/* Allocates count doubles, at least one; null if out of memory or if the size overflows. */
 double *ref_allocate(int64_t count);
 
 #endif

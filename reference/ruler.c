@@ -8,7 +8,7 @@
 
 static const double most_digits = 15.95; /* -log10 of the roundoff of f64 */
 
-/* One side of a comparison in either type. */
+/* One side of a comparison, in f32 or f64. */
 typedef struct {
     const double *f64;
     const float *f32;
@@ -127,7 +127,7 @@ static ref_difference compare(int64_t rows, int64_t cols, compared_side got, com
     return result;
 }
 
-/* What cannot be compared must not look like agreement. */
+/* The result for arrays that cannot be compared: it must not look like agreement. */
 static ref_difference incomparable(void)
 {
     const double inf = INFINITY;
@@ -253,6 +253,7 @@ bool ref_discriminates(int64_t rows, int64_t cols, const double *want, double to
             squares += value * value;
         }
     }
-    /* Zeros are off by 1, the means by less: the means decide. NaN is false. */
+    /* Zeros have the relative error 1, the means a smaller one, so these decide. NaN gives
+     * false. */
     return squares > 0 && sqrtl(spread / squares) > tolerance;
 }

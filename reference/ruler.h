@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ruler: one comparator, one verdict, one table of thresholds. Tested before what it judges.
+/* The ruler: one comparator, one verdict, one table of thresholds. It is tested before the code
+ * that it judges.
  *
  * ref_compare measures and does not judge; ref_judge compares a ratio with the table. A ratio is an
  * error divided by the rounding error that was to be expected, so 1 is what a good algorithm
- * reaches. NaN and infinity fail before any threshold. */
+ * reaches. NaN and infinity fail whatever the threshold. */
 #ifndef REFERENCE_RULER_H
 #define REFERENCE_RULER_H
 
@@ -13,7 +14,7 @@
 /* got against want, both rows x cols, row-major with the given row strides; got in its own type,
  * want in f64. */
 typedef struct {
-    /* of got - want; infinity if either holds NaN or infinity, be it at the same place */
+    /* of got - want; infinity if either holds NaN or infinity, even at the same place */
     double norm1, norm_inf, frobenius, max_abs;
     double want_norm1, want_inf, want_frobenius, want_max;
     double relative_frobenius; /* frobenius / want_frobenius; 0/0 = 0 */
@@ -75,18 +76,18 @@ ref_verdict ref_judge(ref_rule rule, double ratio);
 ref_verdict ref_judge_forward(const ref_difference *difference, double kappa, int64_t n, double u,
                               double *ratio);
 
-/* The same-precision rule: two answers in one type against the same want, got's difference and that
- * of the plain version. The ratio is max |got - want| over twice max |plain - want| and two units
- * in the last place of max |want| in a type of roundoff u. NaN or infinity in got FAILs; in plain
- * alone they say nothing: REF_SKIPPED, and ratio (or null) is NaN. */
+/* The same-precision rule: compares two answers in one type with the same want, by the differences
+ * of got and of the plain version. The ratio is max |got - want| over twice max |plain - want| and
+ * two units in the last place of max |want| in a type of roundoff u. NaN or infinity in got FAILs;
+ * in plain alone they give REF_SKIPPED, and ratio (or null) is NaN. */
 ref_verdict ref_judge_baseline(const ref_difference *difference, const ref_difference *plain,
                                double u, double *ratio);
 
-/* The regression rule: an error and the one kept of the same problem, both in units of kappa u,
- * what one relative rounding of every stored number does to the output. Errors lie near 1 in this
- * unit whatever the operator and its conditioning, and on which side of 1 depends on the order of
- * the sums: hence the 2 in addition to the kept error's. If that is infinite, every error passes;
- * NaN and negative numbers FAIL. */
+/* The regression rule: compares an error with the recorded one of the same problem, both in units
+ * of kappa u, the effect on the output of rounding every stored number once. Errors are near 1 in
+ * this unit whatever the operator and its conditioning, and the order of sums decides on which side
+ * of 1: hence the 2 in addition to the recorded error's. If the recorded error is infinite, every
+ * error passes; NaN and negative numbers FAIL. */
 ref_verdict ref_judge_regression(double error, double kept, double *ratio);
 
 /* Whether a trivial answer of the same shape, all zeros or the column means of want, would be

@@ -51,7 +51,7 @@ static bool can_be_drawn(const landmark_choice *c, int64_t i)
     return !c->is_taken[i] && !c->is_equal[i] && c->weights[i] > 0;
 }
 
-/* Takes a token if none can be drawn: first one that equals no landmark, otherwise any. */
+/* The token to take if none can be drawn: one that equals no landmark, or any if there is none. */
 static int64_t best_of_the_rest(const landmark_choice *c)
 {
     int64_t best = -1;
@@ -108,7 +108,7 @@ static const double *uniform(const landmark_choice *c, int64_t i)
     return c->sampling->kind == ATN_SAMPLING_GREEDY ? NULL : &c->sampling->uniforms[i];
 }
 
-/* ---- The four ---- */
+/* ---- The four samplings ---- */
 
 static void weigh_by_distance(const landmark_choice *c, int64_t count, const int64_t *taken)
 {
@@ -119,7 +119,7 @@ static void weigh_by_distance(const landmark_choice *c, int64_t count, const int
     }
 }
 
-/* The Schur complement of one more pivot, K - K_p K_p^T / K_pp; its diagonal are the weights. */
+/* The Schur complement of one more pivot, K - K_p K_p^T / K_pp; its diagonal gives the weights. */
 static void weigh_by_residual(const landmark_choice *c, int64_t pivot)
 {
     int64_t n = c->n;
@@ -148,7 +148,8 @@ static void choose_one_by_one(const landmark_choice *c, int64_t first_uniform, i
     }
 }
 
-/* (A + lambda I)^-1 of the pilot by Gauss and Jordan; positive definite, so without pivoting. */
+/* (A + lambda I)^-1 of the pilot by Gauss-Jordan elimination, without pivoting because it is
+ * positive definite. */
 static void invert_pilot(const landmark_choice *c, long double lambda)
 {
     int64_t m = c->m;
@@ -171,7 +172,7 @@ static void invert_pilot(const landmark_choice *c, long double lambda)
     }
 }
 
-/* r_i = K_ii - k_i^T (A + lambda I)^-1 k_i into weights; their sum. */
+/* Stores r_i = K_ii - k_i^T (A + lambda I)^-1 k_i in weights; returns their sum. */
 static long double weigh_by_pilot(const landmark_choice *c, long double lambda)
 {
     long double total = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Weights w(i,j) ReLU(q_i).ReLU(k_j) over their sum: cosFormer (Qin et al. 2022), Eq. 9-11; on a
- * grid SimA, appendix. Padding moves no token: i and j are positions in the whole sequence. */
+ * grid SimA, appendix. Padding does not shift tokens: i and j are positions in the whole
+ * sequence. */
 #include "problem.h"
 
 static const long double half_pi = 1.57079632679489661923132169163975144L;
 
-/* w(i,j). Only differences of positions enter: it is all the same to count from 0 or from 1. */
+/* w(i,j). It depends on differences of positions only, so counting may start anywhere. */
 static long double locality(const ref_head *h, int64_t i, int64_t j)
 {
     const atn_cosformer_options *o = &h->desc->cosformer;

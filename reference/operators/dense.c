@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dense.h"
 
-/* A sum stays in a register: a long double in memory costs more than the strides of b do. */
+/* The sum is in a register: a long double in memory costs more than the strided access to b. */
 void NUM(ref_multiply)(int64_t p, int64_t r, int64_t q, const num *a, const num *b, num *c)
 {
     for (int64_t i = 0; i < p; i++)

@@ -8,18 +8,18 @@
 /* c (p x q) = a (p x r) b (r x q). */
 void NUM(ref_multiply)(int64_t p, int64_t r, int64_t q, const num *a, const num *b, num *c);
 
-/* |A|_1 of m x m: the largest column sum; of equal ones the first counts. */
+/* |A|_1 of an m x m matrix: the largest column sum, the first of equals. */
 num NUM(ref_norm1)(int64_t m, const num *a);
 
-/* Logits become weights exp(x_j) / sum exp; returns log sum exp. A logit of -INFINITY has weight 0;
- * where no logit is above that, all weights are 0. */
+/* Replaces logits by weights exp(x_j) / sum exp; returns log sum exp. A logit of -INFINITY has
+ * weight 0; if all are, all weights are 0. */
 num NUM(ref_softmax_row)(int64_t count, num *logits);
 
 /* row (dv) += sum_j weights_j v_j over the keys that are not masked. */
 void NUM(ref_weigh)(const ref_head *h, const num *weights, num *row);
 
-/* Y += V, on a height x width grid, correlated channel by channel with a rows x cols
- * filter (both odd), zero padding; padded tokens count as 0. */
+/* Y += V on a height x width grid, correlated channel by channel with a rows x cols filter (both
+ * odd) and zero padding; masked tokens count as 0. */
 void NUM(ref_depthwise)(const ref_head *h, int64_t height, int64_t width, int64_t rows,
                         int64_t cols, const num *filter, num *out);
 

@@ -22,7 +22,7 @@ static void over_tokens(const ref_head *h, num *column, num *k)
 atn_status NUM(ref_efficient)(const ref_head *h, num *out)
 {
     if (h->desc->causal)
-        return ATN_ERR_VALUE; /* the softmax over tokens looks at every key */
+        return ATN_ERR_VALUE; /* the softmax over tokens depends on every key */
     num *q = ref_zeros(h->d), *k = ref_zeros(h->n_k * h->d), *column = ref_zeros(h->n_k);
     num *weights = ref_zeros(h->n * h->n_k);
     atn_status status = q && k && column && weights ? ATN_OK : ATN_ERR_MEMORY;

@@ -5,7 +5,7 @@
 #include "problem.h"
 #include "soft.h"
 
-/* The complex step: its square is far below the last bit of anything. */
+/* The complex step: its square is far below the last bit of any result. */
 #define STEP 1e-200L
 
 #ifdef NUM_COMPLEX
@@ -14,7 +14,7 @@
 #define NUM_RESULT(y) num_value(y)
 #endif
 
-/* SOFT++ is SOFT's. */
+/* SOFT++ uses SOFT's function. */
 #define HEADS_ROW(name)             NUM(ref_##name),
 #define SOFT_ROW(name)              NUM(ref_soft),
 #define REF_ROW(code, name, family) family##_ROW(name)
@@ -36,8 +36,8 @@ ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head)
         .q = p->q + index * s->tokens * s->dim,
         .k = p->k + index * s->key_tokens * s->dim,
         .v = p->v + index * s->key_tokens * s->value_dim,
-        .query_there = p->query_mask ? p->query_mask + batch * s->tokens : NULL,
-        .key_there = p->key_mask ? p->key_mask + batch * s->key_tokens : NULL,
+        .query_mask = p->query_mask ? p->query_mask + batch * s->tokens : NULL,
+        .key_mask = p->key_mask ? p->key_mask + batch * s->key_tokens : NULL,
     };
 }
 

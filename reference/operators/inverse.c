@@ -98,7 +98,7 @@ static atn_status newton_raphson(const ref_head *h, int64_t m, const num *a, num
 
 enum { HIGHEST_ORDER = 9 };
 
-/* What a step multiplies X with: q[0] + q[1] E + ... + q[p - 1] E^(p - 1), E = I - B X. */
+/* The factor of X in a step: q[0] + q[1] E + ... + q[p - 1] E^(p - 1), E = I - B X. */
 typedef struct {
     int order;
     bool chebyshev;
@@ -241,7 +241,7 @@ atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *
     atn_inverse_method method = h->desc->inverse.method;
     atn_gradient gradient = h->desc->gradient;
     bool known = (unsigned)gradient < ATN_GRADIENT_COUNT && (unsigned)method < ATN_INVERSE_COUNT;
-    /* the value does not ask how it would be differentiated */
+    /* the gradient matters only where a derivative is computed */
     if (!known || (num_has_slope && !(methods[method].gradients & 1u << gradient)))
         return ATN_ERR_VALUE;
     atn_status status = methods[method].invert(h, m, a, x);

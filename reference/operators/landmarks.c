@@ -64,7 +64,7 @@ static atn_status window(const ref_head *h, int64_t m, num *landmarks)
     return ATN_OK;
 }
 
-/* The filters are shared by all heads: their tensor's second dimension is the channel they make. */
+/* All heads share the filters: the second dimension of their tensor is the output channel. */
 static atn_status conv(const ref_head *h, int64_t m, num *landmarks)
 {
     const num *weights = h->all->parameters[ATN_PARAMETER_CONV];
@@ -78,7 +78,8 @@ static atn_status conv(const ref_head *h, int64_t m, num *landmarks)
     return ATN_OK;
 }
 
-/* x Phi(x), Phi the normal distribution function; its slope by hand, erfcl knowing only reals. */
+/* x Phi(x), Phi the normal distribution function; the derivative is explicit: erfcl takes only
+ * reals. */
 static num gelu(num x)
 {
     const long double pi = 3.14159265358979323846264338327950288L;
@@ -125,8 +126,7 @@ static atn_status named(const ref_head *h, int64_t m, num *landmarks)
     return ATN_OK;
 }
 
-/* m, if the sampling can be taken; whoever made it has checked what the four data-dependent kinds
- * need. */
+/* m, if the sampling is possible; the caller has checked the four data-dependent kinds. */
 static int64_t chosen_count(const ref_head *h)
 {
     const atn_sampling *s = &h->desc->sampling;
@@ -168,8 +168,7 @@ static atn_status chosen(const ref_head *h, int64_t m, num *landmarks)
 
 static const struct {
     int64_t (*count)(const ref_head *h);
-    atn_status (*sample)(const ref_head *h, int64_t m,
-                         num *landmarks); /* holding zeros when called */
+    atn_status (*sample)(const ref_head *h, int64_t m, num *landmarks); /* zeros when called */
 } kinds[ATN_SAMPLING_COUNT] = {
     [ATN_SAMPLING_POOL] = {windows_count, pool},
     [ATN_SAMPLING_WINDOW] = {window_count, window},

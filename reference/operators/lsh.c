@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reformer's LSH attention (Kitaev et al. 2020) as attnum/operators.h has it: all rounds' tokens in
- * one sequence ordered by (round, bucket, token), cut into chunks that see themselves and the chunk
- * before. Padded tokens are not in the sequence. */
+/* Reformer's LSH attention (Kitaev et al. 2020) as defined in attnum/operators.h: the tokens of all
+ * rounds in one sequence ordered by (round, bucket, token), cut into chunks whose queries see the
+ * keys of their own chunk and of the chunk before. Padded tokens are not in the sequence. */
 #include "../lsh_buckets.h"
 
 #include "dense.h"
 
-/* One place of the sequence. */
+/* An entry of the sequence. */
 typedef struct {
     int64_t round, bucket, token;
 } lsh_entry;
@@ -40,7 +40,7 @@ static int64_t bucket_of(const ref_head *h, int64_t round, int64_t token, double
                           NULL);
 }
 
-/* Returns how many places there are. */
+/* Fills the sequence; returns its length. */
 static int64_t arrange(const ref_head *h, double *x, lsh_entry *sequence)
 {
     int64_t count = 0;
@@ -52,8 +52,7 @@ static int64_t arrange(const ref_head *h, double *x, lsh_entry *sequence)
     return count;
 }
 
-/* k_j = q_j / max(|q_j|, 1e-12). The root of a square that is 0 has no derivative: 1e-12 is the
- * larger there. */
+/* k_j = q_j / max(|q_j|, 1e-12). The root of 0 has no derivative, but 1e-12 is larger there. */
 static void normalise(const ref_head *h, num *keys)
 {
     for (int64_t j = 0; j < h->n; j++) {
@@ -65,14 +64,14 @@ static void normalise(const ref_head *h, num *keys)
     }
 }
 
-/* The place that query `at` sees l-th, l < 2 chunk: its own chunk, then the one before. */
+/* The l-th key that query `at` sees, l < 2 chunk: its own chunk, then the one before. */
 static int64_t seen_from(int64_t at, int64_t l, int64_t chunk, int64_t count)
 {
     int64_t first = at / chunk * chunk;
     return l < chunk ? first + l : (first + count - chunk) % count + l - chunk;
 }
 
-/* Attention of one place: adds to row (dv), returns log sum exp. weights holds 2 chunk. */
+/* Attention of one entry: adds to row (dv), returns log sum exp. weights holds 2 chunk. */
 static num attend(const ref_head *h, int64_t count, const lsh_entry *sequence, int64_t at,
                   const num *keys, num *weights, num *row)
 {

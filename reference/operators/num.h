@@ -29,8 +29,7 @@ typedef long double _Complex num;
 #define num_sqrt                     csqrtl
 #define num_cos                      ccosl
 #define num_sin                      csinl
-/* The derivative that a number carries, times the step; and a number made of value and derivative.
- */
+/* The derivative of a number, times the step; and a number with a value and a derivative. */
 #define num_slope(x)                 cimagl(x)
 #define num_with_slope(value, slope) ((long double)(value) + I * (long double)(slope))
 #define num_has_slope                1
@@ -39,8 +38,8 @@ typedef long double _Complex num;
 #endif
 
 #ifdef NUM_COMPLEX
-/* exp of a complex step: cos of the step is 1 and sin of it the step itself, to the last bit. What
- * cexpl would do for other numbers takes several times as long. */
+/* exp of a complex step: cos of the step is 1 and sin of it the step itself, to the last bit.
+ * cexpl, which handles all complex numbers, takes several times as long. */
 static inline num exp_with_slope(num x)
 {
     long double value = expl(num_value(x));

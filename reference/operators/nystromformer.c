@@ -40,8 +40,8 @@ static void segment_means(int64_t n, int64_t m, int64_t d, const num *x, const u
 static void landmark_attention(const ref_head *h, int64_t m, num *means, num *a)
 {
     num *queries = means, *keys = means + m * h->d;
-    segment_means(h->n, m, h->d, h->q, h->query_there, queries);
-    segment_means(h->n_k, m, h->d, h->k, h->key_there, keys);
+    segment_means(h->n, m, h->d, h->q, h->query_mask, queries);
+    segment_means(h->n_k, m, h->d, h->k, h->key_mask, keys);
     attend(h, m, m, queries, keys, NULL, a);
 }
 
@@ -118,7 +118,7 @@ static atn_status approximate(const ref_head *h, int64_t m, num *work, num *weig
     num *means = z + m * m, *rest = means + 2 * m * h->d;
     landmark_attention(h, m, means, a);
     attend(h, h->n, m, h->q, means + m * h->d, NULL, f);
-    attend(h, m, h->n_k, means, h->k, h->key_there, b);
+    attend(h, m, h->n_k, means, h->k, h->key_mask, b);
     atn_status status = invert(h, m, a, rest, z);
     NUM(ref_multiply)(h->n, m, m, f, z, fz);
     NUM(ref_multiply)(h->n, m, h->n_k, fz, b, weights);
@@ -137,7 +137,7 @@ atn_status NUM(ref_nystromformer)(const ref_head *h, num *out)
     num *work = ref_zeros(m * (2 * h->n + h->n_k + 6 * m + 4 * h->d));
     atn_status status = weights && work ? ATN_OK : ATN_ERR_MEMORY;
     if (status == ATN_OK && m == h->n && m == h->n_k)
-        attend(h, h->n, h->n_k, h->q, h->k, h->key_there, weights);
+        attend(h, h->n, h->n_k, h->q, h->k, h->key_mask, weights);
     else if (status == ATN_OK)
         status = approximate(h, m, work, weights);
     for (int64_t i = 0; status >= 0 && i < h->n; i++)

@@ -46,7 +46,7 @@ static void all_features(const ref_head *h, num *q, num *k)
     project(h, h->n_k, h->k, k);
     for (int64_t i = 0; i < h->n; i++)
         features(h, stabilise ? largest(1, m, NULL, q + i * m) : 0, h->q + i * h->d, q + i * m);
-    num t = stabilise ? largest(h->n_k, m, h->key_there, k) : 0;
+    num t = stabilise ? largest(h->n_k, m, h->key_mask, k) : 0;
     for (int64_t j = 0; j < h->n_k; j++)
         features(h, t, h->k + j * h->d, k + j * m);
 }

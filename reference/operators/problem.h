@@ -16,9 +16,10 @@
 typedef struct {
     const atn_attention_desc *desc;
     atn_attention_shape shape;                  /* key_tokens filled in */
-    const num *q, *k, *v;                       /* b x h x n x d, ...; k = q where there is none */
+    const num *q, *k, *v;                       /* b x h x n x d, ...; k = q if the problem has no
+                                                   k */
     const num *parameters[ATN_PARAMETER_COUNT]; /* 1 x (1 or h) x rows x cols; null: not given */
-    const unsigned char *query_mask, *key_mask; /* batch x tokens; null: all there */
+    const unsigned char *query_mask, *key_mask; /* batch x tokens; null: no padding */
 } NUM(problem);
 typedef NUM(problem) problem;
 
@@ -29,11 +30,11 @@ typedef struct {
     int64_t batch, head;
     int64_t n, n_k, d, dv;
     const num *q, *k, *v;
-    const unsigned char *query_there, *key_there; /* this batch entry's masks, or null */
+    const unsigned char *query_mask, *key_mask; /* this batch entry's masks, or null */
 } NUM(ref_head);
 typedef NUM(ref_head) ref_head;
 
-/* Y of one head, n x dv, holding zeros when called: rows of padded queries stay so. */
+/* Y of one head, n x dv, zeros when called: rows of padded queries stay 0. */
 typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
 
 /* The function of each operator, in the file of its name. */
@@ -48,12 +49,12 @@ ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head);
 
 static inline bool ref_query(const ref_head *h, int64_t i)
 {
-    return !h->query_there || h->query_there[i];
+    return !h->query_mask || h->query_mask[i];
 }
 
 static inline bool ref_key(const ref_head *h, int64_t j)
 {
-    return !h->key_there || h->key_there[j];
+    return !h->key_mask || h->key_mask[j];
 }
 
 /* Whether query i sees key j: neither is padded, and j <= i if causal. */
@@ -77,7 +78,7 @@ long double NUM(ref_kernel_scale)(const ref_head *h);
 /* x.y of d numbers. */
 num NUM(ref_dot)(int64_t d, const num *x, const num *y);
 
-/* Of weights n x n_k: the sum of those of the keys that query i sees. */
+/* The sum of row i of the weights (n x n_k), over the keys that query i sees. */
 num NUM(ref_row_sum)(const ref_head *h, const num *weights, int64_t i);
 
 /* Y_i = sum_j weights_ij v_j / divisors_i over the keys that query i sees; null divisors: 1. */

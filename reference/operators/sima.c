@@ -29,13 +29,13 @@ static void normalise(const ref_head *h, int64_t tokens, const unsigned char *th
 atn_status NUM(ref_sima)(const ref_head *h, num *out)
 {
     if (h->desc->causal)
-        return ATN_ERR_VALUE; /* the norms look at every token */
+        return ATN_ERR_VALUE; /* the norms depend on every token */
     num *q = ref_zeros(h->n * h->d), *k = ref_zeros(h->n_k * h->d);
     num *weights = ref_zeros(h->n * h->n_k);
     atn_status status = q && k && weights ? ATN_OK : ATN_ERR_MEMORY;
     if (status == ATN_OK) {
-        normalise(h, h->n, h->query_there, h->q, q);
-        normalise(h, h->n_k, h->key_there, h->k, k);
+        normalise(h, h->n, h->query_mask, h->q, q);
+        normalise(h, h->n_k, h->key_mask, h->k, k);
         for (int64_t i = 0; i < h->n; i++)
             for (int64_t j = 0; j < h->n_k; j++)
                 weights[i * h->n_k + j] = NUM(ref_dot)(h->d, q + i * h->d, k + j * h->d);

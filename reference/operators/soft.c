@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SOFT and SOFT++ (IJCV): Y = P^T X P V, P = K(L, Q), X for A+, A = K(L, L) (Eq. 9); softpp:
- * D^-1/2 X D^-1/2 for X, D = diag(A 1) (Eq. 17). */
+/* SOFT and SOFT++ (IJCV): Y = P^T X P V, P = K(L, Q), X in place of A+, A = K(L, L) (Eq. 9);
+ * softpp: D^-1/2 X D^-1/2 in place of X, D = diag(A 1) (Eq. 17). */
 #include "soft.h"
 
 #include "dense.h"
@@ -73,8 +73,8 @@ atn_status NUM(ref_soft)(const ref_head *h, num *out)
     const num *filter = NUM(ref_parameter)(h, ATN_PARAMETER_RESIDUAL);
     int64_t m = NUM(ref_landmark_count)(h), k = desc->residual.rows;
     int64_t height = desc->residual_height, width = desc->residual_width;
-    /* SOFT has Q = K, and no published form knows masks or an order of tokens */
-    if (m < 1 || ref_has_keys(h) || h->key_there || h->query_there || desc->causal)
+    /* SOFT has Q = K, and no published form has masks or causal attention */
+    if (m < 1 || ref_has_keys(h) || h->key_mask || h->query_mask || desc->causal)
         return ATN_ERR_VALUE;
     if (filter && (k % 2 == 0 || desc->residual.cols != k || height * width != h->n))
         return ATN_ERR_VALUE;

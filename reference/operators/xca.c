@@ -2,8 +2,8 @@
 /* Y_i = A v_i, A the d x d softmax of tau q^^T k^: XCiT (El-Nouby et al. 2021), Eq. 3. */
 #include "problem.h"
 
-/* Token i is one query, key and value: it counts where both masks have it. */
-static bool there(const ref_head *h, int64_t i)
+/* Token i is one query, key and value: it counts unless one of the masks excludes it. */
+static bool is_present(const ref_head *h, int64_t i)
 {
     return ref_query(h, i) && ref_key(h, i);
 }
@@ -13,7 +13,7 @@ static num column_dot(const ref_head *h, const num *x, int64_t a, const num *y, 
 {
     num sum = 0;
     for (int64_t i = 0; i < h->n; i++)
-        if (there(h, i))
+        if (is_present(h, i))
             sum += x[i * h->d + a] * y[i * h->d + b];
     return sum;
 }
@@ -38,7 +38,7 @@ atn_status NUM(ref_xca)(const ref_head *h, num *out)
                      (column_norm(h, h->q, a) * column_norm(h, h->k, b));
         NUM(ref_soft_weights)(h->d, row);
         for (int64_t i = 0; i < h->n; i++)
-            if (there(h, i))
+            if (is_present(h, i))
                 out[i * h->d + a] = NUM(ref_dot)(h->d, row, h->v + i * h->d);
     }
     free(row);

@@ -32,7 +32,7 @@ static void clusters(const ref_head *h, num gamma, num *t)
 atn_status NUM(ref_xnorm)(const ref_head *h, num *out)
 {
     if (h->desc->causal)
-        return ATN_ERR_VALUE; /* T's norm looks at every key */
+        return ATN_ERR_VALUE; /* the norms of T depend on every key */
     const num *given = NUM(ref_parameter)(h, ATN_PARAMETER_GAMMA);
     num gamma = given ? given[0] : 1;
     num *t = ref_zeros(h->d * h->dv), *q = ref_zeros(h->d);
