@@ -14,8 +14,8 @@ typedef int integer_function(void);
 typedef char *text_function(void);
 typedef void set_function(int);
 
-/* Finds a function by name in the libraries of this process; null if none has it. C has no
- * conversion from what dlsym returns to a function. */
+/* Finds a function by name in the libraries of this process; null if none has it. In C what dlsym
+ * returns cannot be cast to a function pointer. */
 #define FIND(function, name)                                                                       \
     do {                                                                                           \
         void *found_ = dlsym(RTLD_DEFAULT, name);                                                  \
@@ -70,5 +70,5 @@ void blas_on_one_thread(void)
     FIND(set, "openblas_set_num_threads");
     if (set)
         set(1);
-    setenv("BLIS_NUM_THREADS", "1", 1); /* which BLIS reads in its first call */
+    setenv("BLIS_NUM_THREADS", "1", 1); /* BLIS reads it in its first call */
 }

@@ -31,7 +31,7 @@ typedef struct experiment {
     const char *source;       /* the figures and statements it belongs to: "IJCV Fig. 5; S10-S14" */
     const char *example;      /* a command, for --help */
     const option_id *options; /* OPTIONS(...), or null */
-    bool alone; /* points measure time: they run one after the other, whatever --threads is */
+    bool alone; /* points measure time and run one after the other, whatever --threads is */
     const char *defaults; /* text for --help: what --quick, the default and --full compute */
 
     const output_spec *outputs; /* outputs[0] has the experiment's own file name */
@@ -53,19 +53,19 @@ typedef struct experiment {
     /* The options that pick a point, for the command that a failed check prints. Null: none is
      * printed. */
     void (*replay)(const void *state, int64_t point, options_point *options);
-    /* Work of a point for the time estimate and for shards of even work, in any unit; the same on
+    /* Work of a point, for the time estimate and for shards of equal work, in any unit; the same on
      * every machine. Null: all points weigh the same. */
     double (*weight)(const void *state, int64_t point);
     /* The index-th input that prepare read, by name and SHA-256 ("" for synthetic ones), for the
      * metadata; false past the last one. Null: it reads none. */
     bool (*input)(const void *state, int index, const char **name, const char **sha256);
     /* Adds the point's raw rows. Called from several threads at a time, each with a context of one
-     * thread. Returns an exit code: EXIT_CHECK and EXIT_SKIPPED go into the run's own;
-     * EXIT_ENVIRONMENT and EXIT_USAGE, having reported the reason, stop the run. */
+     * thread. Returns an exit code: EXIT_CHECK and EXIT_SKIPPED contribute to the run's;
+     * EXIT_ENVIRONMENT and EXIT_USAGE, after a message, stop the run. */
     int (*run)(const void *state, int64_t point, atn_context *context, table *raw);
     /* Makes the published tables (outputs[i] -> tables[i]) from all raw rows, in point order, and
-     * prints a human table to stdout. Where raw_columns is null, tables[0] is `raw` and is left as
-     * it is. Null only if raw_columns is null and there is one output: its first rows are then
+     * prints a readable table to stdout. Where raw_columns is null, tables[0] is `raw` and is left
+     * as it is. Null only if raw_columns is null and there is one output: its first rows are then
      * printed. Returns an exit code: EXIT_CHECK if a check failed. */
     int (*finish)(const program_options *s, const void *state, const table *raw, table **tables);
     void (*release)(void *state);
@@ -75,10 +75,10 @@ typedef struct experiment {
 extern const experiment *const experiments[];
 
 /* Runs one experiment as described above. Returns an exit code. SIGINT and SIGTERM end it after the
- * points at work, with EXIT_ENVIRONMENT; a second one ends the program. */
+ * running points, with EXIT_ENVIRONMENT; a second one ends the program. */
 int experiment_run(const experiment *e, const program_options *s);
 
-/* Publishes the results of the shards of one run, none of which may be missing, in s->out and
+/* Publishes the results of the shards of one run, none of which may be missing, in s->out, with
  * s->command in the metadata; s has that run's options. The command that makes a missing shard is
  * printed from verb ("run NAME") and folder (where the shards are). Returns the exit code that the
  * whole run would have; on failure it has reported the reason. */

@@ -18,7 +18,7 @@ int files_sync_folder_of(const char *path)
     const char *slash = strrchr(path, '/');
     char *folder = slash ? must_format("%.*s", (int)(slash - path) + 1, path) : must_format(".");
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* EACCES: a folder one may write to and not list; EINVAL: a file system that cannot */
+    /* EACCES: a folder that may not be listed; EINVAL: a file system without fsync */
     bool synced = file >= 0 ? fsync(file) == 0 || errno == EINVAL : errno == EACCES;
     if (!synced)
         report_error("%s: cannot write this folder to the disk: %s", folder, strerror(errno));
@@ -161,8 +161,8 @@ static int report_path(const char *path, const char *what)
     return EXIT_ENVIRONMENT;
 }
 
-/* One attempt; *done: there will be no other. final: null, or what the file will be renamed to, so
- * that anything else of that name may be removed. */
+/* One attempt; *done: no further attempt is needed. final: null, or the name that the file will be
+ * renamed to, so that any other file of this name may be removed. */
 static int try_locked(const char *path, const char *final, int *file, bool *done)
 {
     const char *name = final ? final : path;
@@ -194,8 +194,8 @@ static int try_locked(const char *path, const char *final, int *file, bool *done
 
 enum { MOST_ATTEMPTS = 1000 };
 
-/* Another run may remove or rename the file between our opening and our locking it: then the lock
- * is on a file that nobody else can find. */
+/* Another run may remove or rename the file after it was opened and before it is locked: the lock
+ * is then on a file that nobody else can find. */
 static int open_locked(const char *path, const char *final, int *file)
 {
     bool done = false;
@@ -220,13 +220,12 @@ int files_open_locked(const char *path, int *file)
     return open_locked(path, NULL, file);
 }
 
-/* ---- Files that are whole or not there ---- */
+/* ---- Files that are complete or do not exist ---- */
 
-/* The files under temporary names; a program that has more of them leaves the rest behind when it
- * is killed. */
+/* The most files under temporary names; a program that is killed leaves others behind. */
 enum { MOST_TEMPORARIES = 64 };
 static _Atomic(const char *) temporaries[MOST_TEMPORARIES];
-static pid_t owner; /* not a child that was forked meanwhile */
+static pid_t owner; /* the process that made them, as opposed to a forked child */
 
 static void remember(const char *path)
 {

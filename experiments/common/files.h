@@ -20,16 +20,17 @@ int files_sync_folder_of(const char *path);
  * in a forked child. */
 bool files_remove_folder(const char *path);
 
-/* Opens a regular file for reading: anything else may block for ever, or never end. -1 or null
- * after a failure. The message says what was expected; null: there is no message. */
+/* Opens a regular file for reading; anything else might block forever or never end. -1 or null
+ * after a failure, with a message that says what was expected, or without one if `expected` is
+ * null. */
 int files_open_descriptor(const char *path, const char *expected);
 FILE *files_open(const char *path, const char *expected);
-/* All of a regular file and a NUL after it, to be freed; likewise. */
+/* The contents of a regular file, followed by NUL, to be freed; failures likewise. */
 char *files_read(const char *path, const char *expected, size_t *size);
 char *files_read_descriptor(const char *path, int file, size_t *size);
 
-/* Opens a file for reading and appending that no other process has opened this way, and makes it if
- * there is none. The lock goes with the last descriptor. *file: -1 on failure. */
+/* Opens a file for reading and appending, creates it if necessary, and locks it against other calls
+ * of this function. Closing the last descriptor releases the lock. *file: -1 on failure. */
 int files_open_locked(const char *path, int *file);
 
 typedef struct {
@@ -40,15 +41,16 @@ typedef struct {
 
 /* Opens folder/name for writing, under a temporary name. */
 int new_file_open(new_file *f, const char *folder, const char *name);
-/* The same of a path. Opening a file before anything is measured shows a bad path at once. */
+/* The same for a path. Open a file before anything is measured: a bad path is then found at
+ * once. */
 int new_file_open_path(new_file *f, const char *path);
 /* Flushes, syncs and closes it, still under its temporary name. */
 int new_file_close(new_file *f);
 /* Gives it its final name, on the disk too. */
 int new_file_publish(new_file *f);
-/* Removes what has not been published, and frees the names; {0} is allowed. */
+/* Removes the file unless it has been published, and frees the names; {0} is allowed. */
 void new_file_free(new_file *f);
-/* Removes all that has not been published, as the program ends; a signal handler may call it. */
+/* Removes all unpublished files when the program ends; a signal handler may call it. */
 void new_files_remove(void);
 
 #endif

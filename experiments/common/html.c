@@ -112,7 +112,7 @@ void html_end(FILE *file, const html_page *page, const char *command)
     fputs("<footer><p>attnum " ATN_VERSION ": <code>", file);
     html_text(file, command);
     fputs("</code></p></footer>\n</main>\n", file);
-    if (page->script) /* behind all that it works on */
+    if (page->script) /* after all elements that it works on */
         fprintf(file, "<script>%s</script>\n", page->script);
     fputs("</body>\n</html>\n", file);
 }

@@ -13,9 +13,10 @@ typedef struct {
 /* Reads a PNG through libpng. Returns an exit code; on failure one line on stderr. */
 int image_read_png(const char *path, image *img);
 
-/* `from` at another size, into `to` (its rgb to be freed): each axis by a triangle one pixel of the
- * coarser side wide to either side, its weights scaled to sum 1: bilinear interpolation where it
- * grows, a weighted mean over what falls into a pixel where it shrinks. The same size is a copy. */
+/* Resamples `from` to another size, into `to` (its rgb is to be freed). Each axis uses a triangular
+ * filter that extends one pixel of the coarser size to each side, with weights scaled to sum 1:
+ * bilinear interpolation if the image grows, a weighted mean over a pixel's neighbourhood if it
+ * shrinks. The same size gives a copy. */
 void image_resample(const image *from, int64_t height, int64_t width, image *to);
 
 #endif

@@ -311,7 +311,7 @@ static int set_parameter(input *in, const char *text)
     return EXIT_PASS;
 }
 
-/* The grid: --grid if it was given, else the square if n is one, else none. */
+/* Sets the grid: --grid if it was given, else the square grid if n is a square, else none. */
 static int set_grid(input *in, int64_t height, int64_t width)
 {
     int64_t n = in->file.rows;
@@ -373,7 +373,7 @@ int input_open(const char *text, int64_t grid_height, int64_t grid_width, input 
     return input_open_as(text, &how, in);
 }
 
-/* The name as given, of a file without its folders: "trained:soft-code-seed1.npz/block3". */
+/* The name as given, for a file without its folders: "trained:soft-code-seed1.npz/block3". */
 static char *short_name(const char *text)
 {
     static const char prefix[] = "trained:";

@@ -38,13 +38,13 @@ enum { TOKEN_DIM = 32 }; /* d of one head, as in every SOFT model */
  * stderr. All photographs are read and checked against their SHA-256 here. */
 int input_open(const char *text, int64_t grid_height, int64_t grid_width, input **in);
 
-/* How a file is read: its grid, as above, of the tokens that are left without the first `skipped`
- * of every head (class tokens), and the order of its dimensions. */
+/* How a file is read: the number of tokens of every head that are skipped first (class tokens), the
+ * grid of the others, as above, and the order of dimensions. */
 typedef struct {
     int64_t grid_height, grid_width, skipped;
     layout layout;
 } input_reading;
-/* The same. Only files use the reading; none may be given for other inputs. */
+/* The same with a reading, which only files may have. */
 int input_open_as(const char *text, const input_reading *how, input **in);
 /* Why a file's dimensions are probably in another order than was assumed; null: there is no reason
  * to think so. */
@@ -63,7 +63,7 @@ const char *input_name(const input *in);
  * SHA256SUMS); "" for synthetic ones. For the metadata. */
 const char *input_sha256(const input *in);
 
-/* A file has its own tokens; the others make as many as asked. */
+/* Whether the input is a file, whose tokens are fixed; other inputs make as many as needed. */
 bool input_is_file(const input *in);
 
 /* For files: matrices b * h, tokens n per matrix, width d, and the grid (0 x 0 if none is known: no
@@ -72,7 +72,7 @@ void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64
                       int64_t *grid_height, int64_t *grid_width);
 
 /* The side of the grids whose tokens are pooled to m landmarks: that of photographs, and for a
- * trained network the smallest multiple of its own with as many tokens; 0 for synthetic fields,
+ * trained network the smallest multiple of its own with at least m tokens; 0 for synthetic fields,
  * which are sampled on a grid of any side, and for files. */
 int64_t input_side(const input *in, int64_t m);
 
@@ -91,9 +91,9 @@ int64_t input_side(const input *in, int64_t m);
 int input_tokens(const input *in, int64_t height, int64_t width, int64_t patch, uint64_t seed,
                  int64_t sample, double *tokens);
 
-/* For `photos`: the pixels that those tokens were cut from, patch * height x patch * width, to be
- * freed, and the photograph's file name. Returns an exit code; on failure one line on stderr.
- * Thread-safe. */
+/* For `photos`: the pixels that the tokens of input_tokens were cut from, patch * height x patch *
+ * width, to be freed, and the photograph's file name. Returns an exit code; on failure one line on
+ * stderr. Thread-safe. */
 int input_crop(const input *in, int64_t height, int64_t width, int64_t patch, uint64_t seed,
                int64_t sample, image *crop, const char **name);
 

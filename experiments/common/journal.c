@@ -16,13 +16,13 @@ struct journal {
     int file;
     char *path;
     bool is_new;
-    off_t size;    /* up to here it is whole */
+    off_t size;    /* the bytes that are complete records */
     double synced; /* when it was last flushed to the disk */
-    bool failed;   /* and it has been said why */
+    bool failed;   /* the reason has been reported */
 };
 
 enum { HEAD_SIZE = 192 };
-/* Seconds of records that a crash of the machine may cost; a kill costs none. */
+/* The seconds of records that a crash of the machine may lose; killing the program loses none. */
 static const double sync_interval = 1;
 static const char magic[] = "attnum journal 2 ";
 
@@ -32,7 +32,7 @@ static int fail(const char *path, const char *what)
     return EXIT_ENVIRONMENT;
 }
 
-/* ---- What is in the file ---- */
+/* ---- The contents of the file ---- */
 
 static uint64_t add_to_sum(uint64_t sum, const void *data, size_t size)
 {
@@ -69,8 +69,7 @@ static bool open_part(journal_section *p, char *text, size_t size)
     return true;
 }
 
-/* Puts the line feed back. True if head with its checksum is the section's first line: no other is
- * ever written. */
+/* Restores the line feed. True if the first line is exactly head with its checksum, as written. */
 static bool close_part(journal_section *p, char head[HEAD_SIZE], size_t bytes)
 {
     p->body[-1] = '\n';
@@ -92,8 +91,8 @@ static void format_shard(char head[HEAD_SIZE], int64_t shard, int64_t shards, si
     snprintf(head, HEAD_SIZE, "shard %" PRId64 " of %" PRId64 " bytes %zu", shard, shards, bytes);
 }
 
-/* Takes the record at text (NUL after its last byte) and returns what follows it; null if it is not
- * whole, or not a record. */
+/* Reads the record at text (NUL after its last byte) and returns what follows it; null if it is
+ * incomplete or not a record. */
 static char *load_record(char *text, size_t size, const column *columns, int column_count,
                          int64_t points, point_record *records)
 {
@@ -125,7 +124,7 @@ static char *load_record(char *text, size_t size, const column *columns, int col
     return p.body + bytes;
 }
 
-/* Takes records from text[at] on as long as they are whole. Returns where they end. */
+/* Reads records from text[at] on as long as they are complete. Returns where they end. */
 static size_t load_records(char *text, size_t size, size_t at, const column *columns,
                            int column_count, int64_t points, point_record *records)
 {
@@ -137,7 +136,7 @@ static size_t load_records(char *text, size_t size, size_t at, const column *col
     return at;
 }
 
-/* Takes the lines of a shard at text: its numbers, and the body. False if they are not whole. */
+/* Reads the lines of a shard at text: its numbers, and the body. False if they are incomplete. */
 static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *shards, char **body,
                              size_t *bytes)
 {
@@ -170,8 +169,8 @@ static char *make_header(const journal_spec *spec)
     return header;
 }
 
-/* Whether text starts as the journal of this run does, as far as it goes. *length: of the text
- * before the records, 0 if that is incomplete. */
+/* Whether text, as far as it goes, starts like the journal of this run. *length: of the text before
+ * the records, 0 if that is incomplete. */
 static bool is_of_run(const journal_spec *spec, char *text, size_t size, size_t *length)
 {
     int64_t shard, shards;
@@ -195,7 +194,7 @@ static bool is_of_run(const journal_spec *spec, char *text, size_t size, size_t 
     return same && shard == spec->shard && shards == spec->shards;
 }
 
-/* Sets *kept to the number of bytes worth keeping: 0 without even whole first lines. */
+/* Sets *kept to the number of bytes to keep: 0 if even the first lines are incomplete. */
 static int load(const journal *j, const journal_spec *spec, point_record *records, size_t *kept)
 {
     size_t size, length;
@@ -314,7 +313,7 @@ void journal_close(journal *j, bool finished)
     free(j);
 }
 
-/* ---- Shards as others made them ---- */
+/* ---- Shards of other runs ---- */
 
 static int refuse(const shard_file *f, const char *why)
 {

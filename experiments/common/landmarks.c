@@ -13,10 +13,10 @@
 /* Photographs are cut into 64 x 64 patches of 4 pixels: a crop of 256 x 256. */
 enum { PHOTO_PATCH = 4 };
 
-/* reference/ takes matrices of 2^28 elements. */
+/* reference/ accepts matrices of at most 2^28 elements. */
 enum { MOST_LANDMARKS = 16384 };
 
-/* How many landmarks a file's tokens are averaged to without --m. */
+/* The numbers of landmarks that a file's tokens are averaged to without --m. */
 enum { FEWEST_LANDMARKS = 49, MOST_LANDMARKS_OF_GRID = 4 * FEWEST_LANDMARKS };
 
 /* Half a GiB of points. */
@@ -444,7 +444,7 @@ int landmark_sweep_vary_sampling(landmark_sweep *sweep)
 }
 
 /* Averages a file's tokens on its grid, with the largest stride that leaves enough landmarks; in
- * windows where there is no grid, or where it is so thin that too many are left. */
+ * windows if there is no grid, or if it is so narrow that too many are left. */
 static void choose_file_stride(token_grid *grid)
 {
     int64_t n = grid_tokens(grid), k = 1;
@@ -549,7 +549,7 @@ int landmark_sweep_landmarks(const landmark_sweep *sweep, const landmark_point *
     return code;
 }
 
-/* An input as on the command line: a file with its folders. Own tokens need none of them. */
+/* An input as on the command line: a file with its folders. Without an input any name will do. */
 static const char *input_text(const landmark_sweep *sweep, const input *in)
 {
     for (int i = 0; in && i < sweep->s->inputs.count; i++)

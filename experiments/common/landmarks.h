@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The draws of convergence/ and spectral/: opened inputs, the tokens of a stage or of a number of
- * landmarks, and the points of a sweep over them, each with tokens and landmarks of its own. */
+ * landmarks, and the points of a sweep over them, each with its own tokens and landmarks. */
 #ifndef EXPERIMENTS_LANDMARKS_H
 #define EXPERIMENTS_LANDMARKS_H
 
@@ -12,8 +12,8 @@ typedef struct {
     input **items;
 } input_set;
 
-/* Opens the inputs of --input, or `usual` (ended by null). Refuses two of the same name: rows could
- * not be told apart. Returns an exit code; the set is to be freed in any case. */
+/* Opens the inputs of --input, or `usual` (ended by null). Refuses two inputs of the same name,
+ * whose rows could not be told apart. Returns an exit code; the set is to be freed in any case. */
 int input_set_open(const program_options *s, const char *const *usual, input_set *set);
 void input_set_free(input_set *set);
 /* For experiment::input. */
@@ -44,14 +44,14 @@ int64_t landmark_grid(const input *in, int64_t m, token_grid *grid);
  * null) take the same numbers of tokens; a file has its own, and no stride. */
 token_grid stage_grid(const input *in, int64_t stage);
 
-/* Beyond this an n x n matrix takes minutes, and several of them GiB. */
+/* With more tokens an n x n matrix takes minutes, and several of them gigabytes. */
 enum { MOST_TOKENS = 4096 };
 
 /* EXIT_USAGE, reported in the name of an experiment, if a file has more than MOST_TOKENS tokens. */
 int refuse_large_files(const input_set *inputs, const char *name);
 
-/* EXIT_PASS if `given` landmarks, of an input asked for m, are to be taken: m, or what a file has
- * where --m was not given. Otherwise EXIT_USAGE, reported. */
+/* EXIT_PASS if `given`, the number of landmarks that an input has for m, is acceptable: it is m, or
+ * the input is a file and --m was not given. Otherwise EXIT_USAGE, reported. */
 int check_landmarks(const program_options *s, const input *in, int64_t m, int64_t given);
 
 /* EXIT_USAGE, reported, if --samples is more than the matrices of a file. */
@@ -81,13 +81,13 @@ int check_status(const atn_context *context, atn_status status, const char *what
 /* A draw: an input's tokens on a grid, and the landmarks that are sampled from them. */
 typedef struct {
     uint64_t seed;
-    const input *in; /* null: tokens of spectral/bounds' own */
+    const input *in; /* null: the tokens that spectral/bounds makes */
     int64_t stage;   /* 0: none, as for all files */
     int64_t m, sample;
     token_grid grid;
     sampling_kind sampling;
-    int series;      /* of convergence/: points that differ in seed and sample alone, from 0 */
-    double distance; /* of two tokens of spectral/bounds' own */
+    int series;      /* of convergence/, from 0: one number for all seeds and samples */
+    double distance; /* of the two tokens that spectral/bounds makes */
     int kind;        /* of spectral/resolution and spectral/softmax: how tokens are made */
     double norm;     /* of spectral/softmax's dominant token */
 } landmark_point;
@@ -105,8 +105,8 @@ typedef struct {
 int landmark_sweep_start(const program_options *s, const char *const *usual_inputs, void **state);
 void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point);
 /* Adds a point of an input once per sample: --samples of them, or `usual`. A file is the same under
- * all seeds and takes the first; it cannot give more samples than it has matrices, which is an
- * error only for a number that was asked for. Returns an exit code. */
+ * all seeds and gets the first; it cannot give more samples than it has matrices, which is an error
+ * only if --samples was given. Returns an exit code. */
 int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual);
 
 /* The same of an input's tokens at a stage, pooled to m landmarks. */
@@ -114,8 +114,8 @@ int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *
                              int64_t m, int64_t usual);
 
 /* All points for --seed, --input, --m and --samples, of the inputs photos, smooth, smooth:8, noisy,
- * iid, iid:0.3, clusters if --input was not given. m is an experiment's own ascending list (ended
- * by 0) for where --m was not given; a file then takes the nearest it has to each, each once.
+ * iid, iid:0.3, clusters if --input was not given. m is the experiment's ascending list (ended by
+ * 0) if --m was not given; a file then takes the nearest number to each that it allows, each once.
  * samples(s, m) is the usual number of samples. For experiment::prepare. */
 int landmark_sweep_open(const program_options *s, const int64_t *m,
                         int64_t (*samples)(const program_options *s, int64_t m), void **state,
@@ -126,8 +126,8 @@ int landmark_sweep_open_inputs(const program_options *s, const char *const *usua
                                int64_t (*samples)(const program_options *s, int64_t m),
                                void **state, int64_t *points);
 /* The defaults of landmark_sweep_open_stages: inputs, ended by null, and their numbers of samples
- * (with --input, that of the first); stages, ended by 0; whether all possible samplings are taken
- * or pooling alone. */
+ * (with --input, that of the first); stages, ended by 0; whether all samplings are used or only
+ * pooling. */
 enum { MOST_USUAL_INPUTS = 16 };
 typedef struct {
     const char *name;
@@ -142,14 +142,14 @@ typedef struct {
 /* The points of convergence/: those of an input, a stage and a sampling follow each other, the
  * samples of a seed, then those of the next. A file has one stage; its matrices are its samples.
  * Its tokens are averaged on their grid with the largest stride that leaves at least 49 landmarks,
- * or all tokens if there are fewer; without a grid, and on a grid so thin that over 196 are left,
+ * or all tokens if there are fewer; without a grid, and on a grid so narrow that over 196 are left,
  * windows of floor(n / 49) consecutive tokens are averaged. The published sampling has its
- * convolution in place of the averages. *sweep is the first member of an experiment's own state,
- * with which landmark_sweep_release frees it. Returns an exit code. */
+ * convolution in place of the averages. *sweep must be the first member of the experiment's state,
+ * which landmark_sweep_release frees. Returns an exit code. */
 int landmark_sweep_open_stages(landmark_sweep *sweep, const program_options *s,
                                const stage_defaults *usual);
 
-void landmark_sweep_close(landmark_sweep *sweep); /* frees what it holds */
+void landmark_sweep_close(landmark_sweep *sweep); /* frees its members */
 
 /* The members `describe`, `weight`, `input`, `release` and `replay` of an experiment. */
 void landmark_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
@@ -158,9 +158,9 @@ bool landmark_sweep_input(const void *state, int index, const char **name, const
 void landmark_sweep_release(void *state);
 void landmark_sweep_replay(const void *state, int64_t point, options_point *options);
 
-/* Takes every point once for each of --sampling, or, where that was not given, for every sampling
- * that is possible, an input's points of one sampling after those of another; points have pooled
- * landmarks otherwise. Returns an exit code. */
+/* Repeats every point for each of --sampling or, if that was not given, for every possible
+ * sampling; an input's points are ordered by sampling. Without this call points have pooled
+ * landmarks. Returns an exit code. */
 int landmark_sweep_vary_sampling(landmark_sweep *sweep);
 
 /* s of the kernel between a point's tokens as they are; its stage has the heads of SOFT-Tiny's. */

@@ -9,7 +9,7 @@
 #include "report.h"
 
 static const char canonical[] = "bhnd";
-enum { BATCH, HEADS, TOKENS, WIDTH, AXES }; /* their places in it */
+enum { BATCH, HEADS, TOKENS, WIDTH, AXES }; /* indices of the axes */
 
 #define AXES_OF(axes, others, description)   axes,
 #define OTHERS_OF(axes, others, description) others,
@@ -81,7 +81,7 @@ int layout_shape(const layout *l, const int64_t bhnd[AXES], int64_t shape[AXES])
     return count;
 }
 
-/* Elements from one to the next along each of b, h, n, d. Axes that are missing have length 1. */
+/* The strides along b, h, n, d, in elements. Axes that are missing have length 1. */
 static void find_steps(const layout *l, const int64_t bhnd[AXES], int64_t steps[AXES])
 {
     const char *axes = l->axes ? l->axes : canonical;
@@ -154,8 +154,8 @@ int layout_read(const layout *l, const char *path, npy_array *a)
 
 /* ---- Doubts ---- */
 
-/* The widest heads that kernels are written for (FlashAttention: 256). Sequences of so few tokens
- * are windows of images, which have 49 of them or more, or they are heads. */
+/* The widest heads that kernels support (FlashAttention: 256); and a number of tokens that is
+ * unusually small: windows of images have 49 or more, so the axis is probably that of heads. */
 enum { WIDEST_HEAD = 256, FEW_TOKENS = 32, MANY_TIMES = 4 };
 
 static bool has_many_heads(const npy_array *a)

@@ -9,8 +9,8 @@
 
 #include "npy.h"
 
-/* X(axes, other names, who uses it). The letters are the axes in their order; without h, heads lie
- * side by side in the width, and the name may say how many: bnd:8. */
+/* X(axes, other names, who uses it). The letters are the axes in their order; without h, heads are
+ * concatenated in the width, and the name may give their number: bnd:8. */
 #define LAYOUT_LIST(X)                                                                             \
     X("bhnd", "bhsd", "PyTorch's scaled_dot_product_attention, Triton's tutorial")                 \
     X("bnhd", "bshd bthd btnh", "FlashAttention, JAX's dot_product_attention (there BTNH)")        \
@@ -33,21 +33,21 @@ typedef struct {
 char *layout_parse(const char *text, layout *l);
 /* "bnhd" or "bnd:8", as layout_parse takes it; "bhnd" where none was given. To be freed. */
 char *layout_name(const layout *l);
-/* Whether heads lie side by side in the width. */
+/* Whether heads are concatenated in the width. */
 bool layout_is_packed(const layout *l);
 
-/* Brings an array, as npy_read has it, to b x h x n x d. Returns an exit code; on failure one line
- * on stderr says which dimensions were expected. */
+/* Reorders an array from npy_read to b x h x n x d. Returns an exit code; on failure one line on
+ * stderr says which dimensions were expected. */
 int layout_read(const layout *l, const char *path, npy_array *a);
 
 /* The dimensions that an array of b x h x n x d has in a layout; returns how many. */
 int layout_shape(const layout *l, const int64_t bhnd[4], int64_t shape[4]);
-/* Its elements in that order; one array is not the other. */
+/* Copies its elements in that order; the arrays must not overlap. */
 void layout_write(const layout *l, const int64_t bhnd[4], const double *from, double *to);
 
-/* What suggests that an array, read as b x h x n x d by default, has another order: more
+/* The reason to suspect that an array, read as b x h x n x d by default, has another order: more
  * heads than tokens, far more sequences than tokens, a width that no head has. To be freed; null:
- * nothing does. */
+ * there is none. */
 char *layout_doubt(const char *path, const npy_array *a);
 
 #endif

@@ -43,7 +43,7 @@ static void add_text(cJSON *object, const char *name, const char *text)
     cJSON_AddItemToObject(object, name, text ? text_node(text) : cJSON_CreateNull());
 }
 
-/* Null if this machine does not say. */
+/* Null if this machine does not report it. */
 static char *cpu_model(void)
 {
     static const char key[] = "model name";
@@ -116,7 +116,7 @@ static cJSON *seeds_node(const program_options *s)
 {
     cJSON *seeds = cJSON_CreateArray();
     for (int i = 0; i < s->seeds.count; i++) {
-        char digits[32]; /* raw text: a number made by cJSON is a double */
+        char digits[32]; /* as raw text, because cJSON's numbers are doubles */
         snprintf(digits, sizeof digits, "%" PRId64, s->seeds.items[i]);
         cJSON_AddItemToArray(seeds, cJSON_CreateRaw(digits));
     }
@@ -258,7 +258,7 @@ static cJSON *shards_node(const program_options *s, const run_facts *facts)
     cJSON *shards = cJSON_CreateArray();
     for (int i = 0; i < facts->shard_count; i++) {
         cJSON *run = cJSON_Parse(facts->shards[i].run);
-        /* agreed on by the fingerprint, and not rounded to doubles */
+        /* in the fingerprint, where they are not rounded to doubles */
         cJSON_DeleteItemFromObject(run, "seeds");
         cJSON_AddItemToObject(run, "seeds", seeds_node(s));
         cJSON_AddItemToArray(shards, run);
@@ -279,7 +279,7 @@ static bool measure_file(const char *path, double *bytes, char hex[SHA256_HEX_SI
     return true;
 }
 
-/* All but how the table came about. */
+/* The description of a table, without how it was made. */
 static cJSON *table_node(const experiment *e, const output_spec *o)
 {
     char *url = must_format("%s.csv", o->name);
@@ -348,8 +348,8 @@ static cJSON *read_json(const char *path)
     return root;
 }
 
-/* Whether the metadata are of the CSV as it is now; *read: false, reported, if that cannot be read.
- */
+/* Whether the metadata belong to the CSV in its current form; *read: false, reported, if that
+ * cannot be read. */
 static bool is_of_csv(const cJSON *root, const char *csv, bool *read)
 {
     double bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The metadata of a CSV: <name>.csv-metadata.json, its columns as the W3C's "CSV on the Web" has
- * them, and a `run` object with the way it was made. The only output with a date in it; never the
- * names of hosts and users. */
+/* The metadata of a CSV: <name>.csv-metadata.json, its columns in the form of the W3C's "CSV on the
+ * Web", and a `run` object that says how it was made. It is the only output with a date, and never
+ * has names of hosts or users. */
 #ifndef EXPERIMENTS_METADATA_H
 #define EXPERIMENTS_METADATA_H
 
@@ -14,11 +14,11 @@
 struct cJSON;
 
 typedef struct {
-    const char *fingerprint;  /* all that the rows may depend on */
+    const char *fingerprint;  /* everything that the rows can depend on */
     int code;                 /* the exit code of the run */
-    double seconds;           /* that it took, without what it resumed; 0: not known */
-    const shard_file *shards; /* what it was merged from */
-    int shard_count;          /* 0: nothing */
+    double seconds;           /* the run's time, without the part that it resumed; 0: not known */
+    const shard_file *shards; /* the shards that it was merged from */
+    int shard_count;          /* 0: it was not merged */
 } run_facts;
 
 /* Writes the metadata of e's output number `output`, the CSV that is now at `csv` (null: its
@@ -27,27 +27,27 @@ typedef struct {
 int metadata_write(const experiment *e, const program_options *s, const void *state, int output,
                    const run_facts *facts, const char *csv, FILE *file);
 
-/* Whether the file at path is the metadata of a run with this fingerprint, and of the CSV at csv,
- * byte by byte; *code is then the run's exit code. */
+/* Whether the file at path is the metadata of a run with this fingerprint, and describes the CSV at
+ * csv, byte for byte; *code is then the run's exit code. */
 bool metadata_matches(const char *path, const char *csv, const char *fingerprint, int *code);
 
 /* The metadata at path, to be freed with cJSON_Delete (null: there is no such file, or it is not
  * JSON), and whether they are of the CSV at csv, byte by byte. Returns an exit code;
- * EXIT_ENVIRONMENT, reported, if one of the files is there and cannot be read. */
+ * EXIT_ENVIRONMENT, reported, if one of the files exists but cannot be read. */
 int metadata_read(const char *path, const char *csv, struct cJSON **metadata, bool *of_csv);
 
 /* How a shard is run, as a line of JSON: the `run` object. To be freed. */
 char *metadata_shard(const experiment *e, const program_options *s, const void *state,
                      const char *fingerprint);
 
-/* The same of a table that is kept in the sources: instead of a `run` a `kept` object with the
- * reason, the commit and the versions that its rows are of; no date. */
+/* The same for a table that is kept in the sources: instead of `run` a `kept` object with the
+ * reason, the commit and the versions of its rows; no date. */
 void metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
                          const char *commit, const char *reason, FILE *file);
 
 /* The processor and the device that s runs on, as a line of JSON. To be freed. */
 char *metadata_machine(const program_options *s);
-/* Whether two lines of JSON name the same. */
+/* Whether two such lines describe the same machine. */
 bool metadata_same_machine(const char *run, const char *other);
 
 #endif

@@ -17,7 +17,7 @@ int names_find(const char *const *names, const char *text)
 
 enum { LONGEST = 64 };
 
-/* Levenshtein's distance by one row of its table; texts longer than LONGEST are far from all. */
+/* Levenshtein's distance by one row of its table; texts longer than LONGEST count as distant. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), cols = strlen(b), row[LONGEST + 1];

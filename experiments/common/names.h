@@ -12,7 +12,7 @@ int names_find(const char *const *names, const char *text);
 /* "expected one of a, b, c", and the nearest name if one is near. To be freed. */
 char *names_expected(const char *const *names, const char *text);
 
-/* As a file of weights ends in ".npz". */
+/* Whether a name has this ending, for instance ".npz". */
 bool name_ends_with(const char *name, const char *end);
 
 #endif

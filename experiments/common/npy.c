@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The format: numpy.org/doc/stable/reference/generated/numpy.lib.format.html. A magic, a version,
  * the length of a header, the header (a Python dictionary of three keys), the elements. The header
- * is read as NumPy writes it, not as Python: no escapes in strings, no "2L", no comments. */
+ * is parsed as NumPy writes it, not as general Python: no escapes in strings, no "2L", no
+ * comments. */
 #include "npy.h"
 
 #include <assert.h>
@@ -68,7 +69,7 @@ static void skip_spaces(reader *r)
         r->at++;
 }
 
-/* Takes the character and the spaces before it. */
+/* Consumes the character and the spaces before it. */
 static bool take(reader *r, char c)
 {
     skip_spaces(r);
@@ -232,7 +233,7 @@ static bool read_dictionary(reader *r)
     return true;
 }
 
-/* Reads what comes before the elements. *header is to be freed. */
+/* Reads everything before the elements. *header is to be freed. */
 static bool read_header(reader *r, FILE *file, int64_t file_size, char **header, int64_t *offset)
 {
     unsigned char start[12] = {0};
@@ -419,7 +420,7 @@ int npy_read_any(const char *path, npy_array *array)
 int npy_read_memory(const char *name, const char *bytes, size_t size, npy_array *array)
 {
     *array = (npy_array){0};
-    FILE *file = fmemopen((char *)bytes, size, "r"); /* which does not write */
+    FILE *file = fmemopen((char *)bytes, size, "r"); /* opened for reading only */
     if (!file)
         end_program("out of memory");
     bool good = read_file(name, false, 1, file, (int64_t)size, array);
@@ -450,7 +451,7 @@ static void write_header(FILE *file, atn_dtype dtype, int dimensions, const int6
     int padded = (10 + length + 1 + 63) / 64 * 64 - 10;
     const unsigned char length_bytes[2] = {(unsigned char)(padded % 256),
                                            (unsigned char)(padded / 256)};
-    fwrite("\x93NUMPY\x01", 1, 8, file); /* and the 0 that ends the text */
+    fwrite("\x93NUMPY\x01", 1, 8, file); /* including the terminating 0 */
     fwrite(length_bytes, 1, sizeof length_bytes, file);
     fprintf(file, "%-*s\n", padded - 1, text);
 }

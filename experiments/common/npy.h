@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NumPy's .npy files: reads them (format 1.0, 2.0, 3.0), from any program, without trusting them,
- * and writes them. */
+/* NumPy's .npy files: reads those of any program (format 1.0, 2.0, 3.0) with all checks, and writes
+ * them. */
 #ifndef EXPERIMENTS_NPY_H
 #define EXPERIMENTS_NPY_H
 
@@ -22,13 +22,13 @@ typedef struct {
  * code; on failure one line on stderr names the file, the field and what was expected: a missing or
  * truncated file, wrong magic or version, a malformed header, an object or integer dtype, a shape
  * that is empty, negative, does not fit the file's size or overflows, NaN or infinity. The dtype
- * 'V2', two bytes without a meaning, is refused, too: bfloat16 is saved so, but a guess could give
- * a wrong verdict, and f4 holds bfloat16 exactly. Never reads or allocates more than the file's
- * size warrants. */
+ * 'V2', two bytes of unknown meaning, is refused, too: bfloat16 may be saved in this way, but a
+ * guess could give a wrong verdict, and f4 holds bfloat16 exactly. Never reads or allocates more
+ * than the file's size warrants. */
 int npy_read(const char *path, npy_array *array);
 /* The same, but accepts NaN and infinity: for outputs that are to be judged. */
 int npy_read_any(const char *path, npy_array *array);
-/* npy_read of what such a file holds, which may have one dimension. name: for messages. */
+/* npy_read for the contents of a file, which may have one dimension. name: for messages. */
 int npy_read_memory(const char *name, const char *bytes, size_t size, npy_array *array);
 
 /* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; the file appears only when it

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The format: APPNOTE.TXT of the zip format, sections 4.3.7 (local header), 4.3.12 (central
- * directory), 4.3.16 (its end). Sizes are below 4 GiB, so that no zip64 fields are needed; NumPy
- * writes such fields in local headers all the same, so that only the central directory is read. */
+ * directory), 4.3.16 (its end). Sizes are below 4 GiB, so zip64 fields are not needed; NumPy writes
+ * them in local headers anyway, so only the central directory is read. */
 #include "npz.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ typedef struct {
     uint32_t sum, size, offset;
 } entry;
 
-/* What both headers say of a member, from the version that is needed to read it. */
+/* Writes the fields that both headers of a member have, from the version needed to read it on. */
 static void put_facts(char **at, const entry *e)
 {
     put(at, 2, VERSION);
@@ -167,7 +167,8 @@ static int fail(const archive *a, const char *member, const char *expected)
     return EXIT_ENVIRONMENT;
 }
 
-/* The bytes of the member that a directory's entry names; null if the entry is not one of ours. */
+/* The bytes of the member that an entry of the directory names; null if the entry is not of the
+ * form that we write. */
 static const char *find_bytes(const archive *a, const char *entry_at, int64_t *size)
 {
     int64_t offset = get(entry_at + 42, 4);

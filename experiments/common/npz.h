@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NumPy's .npz files: archives in the zip format that hold a .npy file per array, not compressed,
- * as numpy.savez writes them; and one text, metadata.json, which numpy.load gives as bytes. */
+ * as numpy.savez writes them; and one text, metadata.json, which numpy.load returns as bytes. */
 #ifndef EXPERIMENTS_NPZ_H
 #define EXPERIMENTS_NPZ_H
 
@@ -16,7 +16,7 @@ typedef struct {
     const void *values;
 } npz_array;
 
-/* Writes folder/name, which appears only when it is complete, the same bytes for the same values.
+/* Writes folder/name, which appears only when it is complete; the same values give the same bytes.
  * Returns an exit code; on failure it has reported the reason. */
 int npz_write(const char *folder, const char *name, int64_t count, const npz_array *arrays,
               const char *metadata);
@@ -30,9 +30,9 @@ typedef struct {
     char *metadata; /* null: there is none */
 } npz_file;
 
-/* Reads what npz_write and numpy.savez write, without trusting it: every offset, size and checksum
- * is checked, and the arrays as npy_read does. Returns an exit code; on failure one line on
- * stderr names the file, the member and what was expected. To be freed in any case. */
+/* Reads files by npz_write and numpy.savez, checking every offset, size and checksum, and the
+ * arrays as npy_read does. Returns an exit code; on failure one line on stderr names the file, the
+ * member and what was expected. To be freed in any case. */
 int npz_read(const char *path, npz_file *file);
 void npz_free(npz_file *file);
 

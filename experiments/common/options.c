@@ -17,18 +17,18 @@ enum { MAX_ITEMS = 1000000 };
 
 typedef struct option option;
 
-/* How the values of some options are read, written and freed. parse stores a value (null for a
- * flag) and returns null, or what is wrong with it, to be freed; write is for the fingerprint, null
- * where it has none; clear is null where nothing is to be freed. */
+/* How the values of a kind of option are read, written and freed. parse stores a value (null for a
+ * flag) and returns null, or an error message to be freed; write writes the value for the
+ * fingerprint, null if it is not part of that; clear is null if nothing is to be freed. */
 typedef struct {
     char *(*parse)(program_options *s, const option *o, const char *value);
     void (*write)(const program_options *s, const option *o, FILE *file);
     void (*clear)(program_options *s, const option *o);
 } option_kind;
 
-/* What of a run an option is part of: its fingerprint and the options it keeps; the same, but the
- * fingerprint only where it is given; the options it keeps alone; neither, as no result depends on
- * it. */
+/* What an option is part of. RESULT: of a run's fingerprint and of the options it keeps;
+ * WHERE_GIVEN: the same, but of the fingerprint only if it is given; KEPT: only of the options it
+ * keeps; ASIDE: of neither, because no result depends on it. */
 typedef enum { RESULT, WHERE_GIVEN, KEPT, ASIDE } option_effect;
 
 typedef enum { FOR_ALL, FOR_JUDGING, FOR_CASES } option_purpose;
@@ -43,7 +43,7 @@ struct option {
     int64_t least, most, unset;
     const char *const *names;
     size_t count; /* the offset of the number of choices */
-    /* What is wrong with an item of a list, or null. */
+    /* Returns an error message for an item of a list, or null. */
     char *(*check)(const option *o, const text_list *list, int item);
     option_purpose purpose;
     char letter; /* -h */
@@ -154,7 +154,7 @@ static int compare_integers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* An item given twice would make every row of it twice. */
+/* Refuses repeated items: they would give every row twice. */
 static char *check_integers(const integer_list *list, int64_t least, int64_t most)
 {
     char *wrong = NULL;
@@ -216,7 +216,7 @@ static void write_integer(const program_options *s, const option *o, FILE *file)
 
 static const option_kind integer_kind = {parse_integer, write_integer, NULL};
 
-/* What cannot be certified without a library depends on it. */
+/* Names the library, on which it depends what can be certified. */
 static void write_certify(const program_options *s, const option *o, FILE *file)
 {
     const char *library = ref_certify_library();
@@ -312,7 +312,7 @@ static bool add_text(text_list *list, const char *text, size_t length)
     return true;
 }
 
-/* Splits at commas and appends. Returns what is wrong, or null. */
+/* Splits at commas and appends. Returns an error message, or null. */
 static char *split(const char *value, text_list *list)
 {
     for (;; value++) {
@@ -359,8 +359,8 @@ static void clear_texts(program_options *s, const option *o)
 
 static const option_kind texts_kind = {parse_texts, write_texts, clear_texts};
 
-/* A file without its folders: it may lie elsewhere on another machine, and what it holds is in the
- * fingerprint too. */
+/* A file without its folders: they may differ on another machine, and the fingerprint has the
+ * file's contents, too. */
 static const char *without_folders(const char *text)
 {
     const char *slash = options_names_file(text) ? strrchr(text, '/') : NULL;
@@ -387,7 +387,7 @@ static char *variant_name(const atn_operator_info *info, int variant)
     return must_format("%s/%s", info->name, info->variants[variant].name);
 }
 
-/* What is wrong with the variant that text names, or null. */
+/* The error in the variant that text names, or null. */
 static char *check_variant(const atn_operator_info *info, const char *text)
 {
     char **names = must_allocate((size_t)info->variant_count + 1, sizeof *names);
@@ -402,7 +402,7 @@ static char *check_variant(const atn_operator_info *info, const char *text)
     return wrong;
 }
 
-/* What is wrong with NAME or NAME/VARIANT, or null. */
+/* The error in NAME or NAME/VARIANT, or null. */
 static char *check_operator_name(const char *text)
 {
     const char *names[ATN_OPERATOR_COUNT + 1] = {0};
@@ -446,8 +446,7 @@ bool options_take_variant(const program_options *s, const atn_operator_info *inf
     return taken;
 }
 
-/* NAME=VALUE, each NAME once; what names there are and what they may be is for those who read
- * them. */
+/* NAME=VALUE, each NAME once; the names and values are checked by the code that uses them. */
 static char *check_named(const option *o, const text_list *list, int item)
 {
     const char *text = list->items[item];
@@ -500,8 +499,8 @@ static void write_choice(const program_options *s, const option *o, FILE *file)
 
 static const option_kind choice_kind = {parse_choice, write_choice, NULL};
 
-/* Names of one list, each once: what they stand for goes to found, `count` of them so far. Returns
- * what is wrong, or null. */
+/* Parses names of one list, each at most once: their indices go to found, of which *count are set.
+ * Returns an error message, or null. */
 static char *parse_names(const char *value, const char *const *names, int *count, int *found)
 {
     text_list given = {0};
@@ -638,7 +637,7 @@ static const option_kind flag_kind = {parse_flag, NULL, NULL};
                      __VA_ARGS__},
 static const option rows[OPTION_COUNT] = {OPTION_LIST(OPTION_ROW)};
 
-/* What the field of a kind is: a row with another does not compile. */
+/* The type of the field of each kind: a row whose field has another type does not compile. */
 typedef integer_list integers_field, masks_field;
 typedef int64_t integer_field, certify_field, grid_field, query_field, shard_field;
 typedef double positive_field;
@@ -678,8 +677,8 @@ void options_add(option_id list[OPTION_COUNT + 1], const option_id *more)
         }
 }
 
-/* The option a word such as "--seed=1" names, or OPTION_END: of two of that name the one that is
- * taken. *value is what follows "=", or null. */
+/* The option that a word such as "--seed=1" names, or OPTION_END; of two with one name, the one
+ * that is taken. *value is the text after "=", or null. */
 static option_id find_option(const char *word, const option_id *taken, const char **value)
 {
     option_id found = OPTION_END;
@@ -786,7 +785,7 @@ static int check_isa(const program_options *s)
     return status == ATN_ERR_DEVICE ? EXIT_ENVIRONMENT : EXIT_USAGE;
 }
 
-/* What only shows once all options are known. here: what they name must be on this machine. */
+/* Checks that need all options. here: devices and instruction sets must exist on this machine. */
 static int check_together(const program_options *s, const option_id *taken, bool here)
 {
     bool nr = false, file = false;
@@ -823,8 +822,7 @@ static int check_together(const program_options *s, const option_id *taken, bool
     return EXIT_USAGE;
 }
 
-/* What `check` takes to judge and what it takes to write cases are two sets of options; those of
- * both say so. */
+/* `check` has options for judging, for writing cases, and for both. */
 static int check_purpose(const program_options *s, const option_id *taken)
 {
     if (!options_include(taken, OPTION_EMIT_CASE))
@@ -843,7 +841,7 @@ static int check_purpose(const program_options *s, const option_id *taken)
     return EXIT_PASS;
 }
 
-/* Appends a word as a shell would have to read it. */
+/* Appends a word, quoted for a shell. */
 static char *quote_word(char *command, const char *word)
 {
     bool plain = *word && strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -875,7 +873,7 @@ int options_names(int argc, char **argv, const char **names)
     return count;
 }
 
-/* A word among bench's options is what --subject takes. */
+/* Treats a word among bench's options as an argument of --subject. */
 static int parse_subject(program_options *s, const option_id *taken, char *word)
 {
     char name[] = "--subject", *words[] = {name, word};
@@ -910,7 +908,7 @@ static int parse_all(program_options *s, const option_id *taken, bool here, int 
     return EXIT_PASS;
 }
 
-/* What the command line does not say. */
+/* The values of options that are not given. */
 static program_options initial_options(const char *verb, const char *out)
 {
     program_options s = {.effort = EFFORT_DEFAULT,
@@ -993,7 +991,7 @@ void options_help(const option_id *taken)
 
 /* ---- The manual page ---- */
 
-/* Those that only --emit-case takes come last. */
+/* Options that only --emit-case takes come last. */
 void options_manual_list(const option_id *taken, FILE *file)
 {
     for (int cases = 0; cases < 1 + options_include(taken, OPTION_EMIT_CASE); cases++)
@@ -1044,7 +1042,7 @@ static char *add_option(char *command, option_id id, const char *value)
     return command;
 }
 
-/* The options that a run like s kept, but for those that pick points. */
+/* Whether the command of a point repeats an option: all kept ones that select no points. */
 static bool repeats(const option_id *taken, option_id id, const options_point *point)
 {
     if (id == OPTION_QUICK || id == OPTION_FULL)
@@ -1110,8 +1108,9 @@ char *options_shard_command(const program_options *s, const char *verb, int64_t 
 
 /* ---- The fingerprint ---- */
 
-/* Of the instruction set what was given: another one rounds differently. What auto comes to is the
- * machine's, like BLAS's choice of kernels, so that shards of several machines can be joined. */
+/* The fingerprint has the instruction set as given, since another one rounds differently. The set
+ * that `auto` selects is not in it, like BLAS's choice of kernels, so that shards of several
+ * machines can be merged. */
 void options_fingerprint(const program_options *s, FILE *file)
 {
     fprintf(file, " effort=%d", (int)s->effort);

@@ -28,7 +28,7 @@ typedef struct {
     int64_t *items;
 } integer_list;
 
-/* X(code, name): what `check` holds a result against. */
+/* X(code, name): what `check` compares a result with. */
 #define REFERENCE_CHOICE_LIST(X)                                                                   \
     X(REFERENCE_AUTO, "auto")                                                                      \
     X(REFERENCE_EXACT, "exact")                                                                    \
@@ -38,7 +38,7 @@ typedef struct {
 typedef enum { REFERENCE_CHOICE_LIST(REFERENCE_CHOICE_CODE) REFERENCE_CHOICES } reference_choice;
 #undef REFERENCE_CHOICE_CODE
 
-/* What `check` is given: paths, null where not given. */
+/* The options of `check`: paths, null if not given. */
 typedef struct {
     const char *tokens, *keys, *values, *output, *landmarks, *mask, *query_mask;
     const char *grad_output, *mistakes;
@@ -66,7 +66,7 @@ typedef struct {
     int64_t value_width, key_heads, key_tokens;
 } case_sizes;
 
-/* What `train` is given; 0 and null where not given. */
+/* The options of `train`; 0 and null if not given. */
 typedef struct {
     int64_t epochs, images, patch;
     bool keep_epochs;
@@ -79,11 +79,11 @@ typedef struct {
  *
  * ID: OPTION_ID names the row. argument: null for a flag; a LIST may be repeated. kind: how the
  * value is read, written and freed (options.c); field: of program_options. help: a line of --help;
- * after it what only the manual page says, the range of integers (.least, .most), the value
- * where not given if it is not 0 (.unset), the names there are (.names), and for `check` whether
- * judging or --emit-case alone takes it (.purpose). Two rows may have one name, if no verb takes
- * both. Parsing, --help, completion, the manual page, what a run keeps in its metadata, the
- * fingerprint and the command that repeats a point all follow from here. */
+ * after it come the text of the manual page, the range of integers (.least, .most), the value if
+ * not given unless that is 0 (.unset), the allowed names (.names), and for `check` whether only
+ * judging or only --emit-case takes it (.purpose). Two rows may have one name, if no verb takes
+ * both. Parsing, --help, completion, the manual page, the metadata, the fingerprint and the command
+ * that repeats a point are all made from this list. */
 #define OPTION_LIST(X)                                                                             \
     X(QUICK, "quick", NULL, effort, effort, KEPT, "a small version, for a first look",             \
       .most = EFFORT_QUICK)                                                                        \
@@ -282,11 +282,11 @@ extern const option_id every_option[], run_options[];
 
 /* Whether a list, or null for none, has the option. */
 bool options_include(const option_id *list, option_id id);
-/* Appends those of `more` that the list lacks; every list fits. */
+/* Appends those of `more` that the list lacks; there is always room. */
 void options_add(option_id list[OPTION_COUNT + 1], const option_id *more);
 
-/* Lists are empty (count 0) and numbers 0 where the command line says nothing: the experiment then
- * takes its own default for the effort. */
+/* Options that are not given have empty lists (count 0) and numbers 0: the experiment then uses its
+ * default for the effort. */
 typedef struct {
     effort effort;
     bool dry_run, resume, help;
@@ -301,7 +301,7 @@ typedef struct {
     bool dtypes_given;
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     atn_device device;
-    atn_isa isa; /* as given; atn_isa_choose says what it comes to */
+    atn_isa isa; /* as given; atn_isa_choose resolves `auto` */
     int64_t samples;
     int64_t iterations; /* -1 where not given */
     text_list variants; /* checked: each is an atn_inverse_name */
@@ -342,18 +342,18 @@ typedef struct {
  * (room for argc). Returns their number; -1 for an unknown option, with one line on stderr. */
 int options_names(int argc, char **argv, const char **names);
 
-/* Parses the options of argv into s; other words are passed over. taken: the options that may
- * appear. On a bad, unknown or unused option: one line on stderr that names the option, what it was
- * given and what it expects, and EXIT_USAGE; EXIT_ENVIRONMENT for a device or an instruction set
- * that is not here; otherwise EXIT_PASS. After a failure s needs no options_free. s keeps pointers
+/* Parses the options of argv into s; other words are skipped. taken: the options that may appear.
+ * On a bad, unknown or unused option: one line on stderr that names the option, its value and what
+ * was expected, and EXIT_USAGE; EXIT_ENVIRONMENT for a device or an instruction set that this
+ * machine lacks; otherwise EXIT_PASS. After a failure s needs no options_free. s keeps pointers
  * into argv. An item given twice in a list is an error, and so is an option given twice that takes
  * no list. */
 int options_parse(program_options *s, const option_id *taken, int argc, char **argv);
 /* The same for the options of another verb than `run`, whose --out is `out` where not given. */
 int options_parse_verb(program_options *s, const char *verb, const char *out,
                        const option_id *taken, int argc, char **argv);
-/* The same for the options that another run kept, and for no others, on any machine: neither
- * device nor instruction set needs to be here. */
+/* The same for the options that another run kept, and no others; this machine may lack the device
+ * and the instruction set. */
 int options_parse_kept(program_options *s, const char *out, int argc, char **argv);
 void options_free(program_options *s);
 
@@ -371,22 +371,22 @@ void options_help(const option_id *taken);
 void options_manual_list(const option_id *taken, FILE *file);
 void options_manual(FILE *file);
 
-/* Writes all that a result may depend on as " name=value ...": not --threads, --out, --resume,
- * --shard; of files of tokens the name without its folders. */
+/* Writes every option that a result can depend on as " name=value ...": not --threads, --out,
+ * --resume, --shard; files of tokens without their folders. */
 void options_fingerprint(const program_options *s, FILE *file);
 
-/* What picks one point of a sweep over inputs. */
+/* The options that select one point of a sweep over inputs. */
 typedef struct {
     const char *input; /* as --input takes it; "": none */
     int64_t stage;     /* 0: none */
     int64_t seed;
-    int64_t samples;                   /* so many that the point's own is the last of them */
+    int64_t samples;                   /* a number for which the point's sample is the last */
     int64_t landmarks;                 /* --m; 0: none */
     int64_t tokens;                    /* --n; 0: none */
     const char *sampling;              /* --sampling; null: none */
     const atn_operator_info *operator; /* --operator, with variant; null: none */
     int variant;
-    bool by_effort; /* --quick and --full decide whether it is there */
+    bool by_effort; /* the point exists only with the run's effort (--quick, --full) */
 } options_point;
 
 /* The command that runs a point of an experiment that takes `taken` again, all else as in s but
@@ -394,14 +394,14 @@ typedef struct {
 char *options_replay(const program_options *s, const char *experiment, const option_id *taken,
                      const options_point *point);
 
-/* The command that makes a shard of a run like s, or goes on with it: `attnum VERB ...`, with
+/* The command that computes a shard of a run like s, or continues it: `attnum VERB ...`, with
  * results in `out`. To be freed. */
 char *options_shard_command(const program_options *s, const char *verb, int64_t shard,
                             int64_t shards, const char *out);
 
 /* Appends a list in TestSweeper's grammar: "a,b", "start:end", "start:end:step" (the step may be
- * negative), "start:end:xfactor", and mixtures by commas. False, and the list as before, on
- * anything else, overflow, a range that holds nothing, or more than 1e6 items. */
+ * negative), "start:end:xfactor", and mixtures by commas. False, and the list unchanged, on
+ * anything else, overflow, an empty range, or more than 1e6 items. */
 bool parse_integer_list(const char *text, integer_list *list);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum {
     HEX_LENGTH = SHA256_HEX_SIZE - 1,
-    MIN_PATCH = 4, /* 3 * 4 * 4 values are the first to be at least TOKEN_DIM */
+    MIN_PATCH = 4, /* the smallest patch with at least TOKEN_DIM values: 3 * 4 * 4 */
 };
 
 /* Compares the SHA-256 of the file with `expected` and adds its bytes to the digest over all files.
@@ -166,7 +166,7 @@ static void copy_patch(const image *crop, int64_t top, int64_t left, int64_t pat
 }
 
 /* LayerNorm (Ba, Kiros, Hinton 2016) without gain and bias, as SOFT's blocks apply it to their
- * input: biased variance. A patch of one colour throughout may have almost none: eps. */
+ * input: biased variance. eps, because a patch of one colour has almost no variance. */
 static void layer_norm(double *token)
 {
     double mean = 0, variance = 0;

@@ -13,8 +13,8 @@
 #include "resources.h"
 #include "signals.h"
 
-/* Runs gnuplot, without the user's own settings; what it says on stderr goes to messages. It ends
- * with this program: one that went on after a kill would write to the files of the next run. */
+/* Runs gnuplot, without the user's own settings; its stderr goes to messages. It is killed when
+ * this program ends: otherwise it could write to the files of the next run. */
 static int run_gnuplot(const char *folder, char *variables, char *scripts[2], FILE *messages)
 {
     volatile int running;
@@ -28,7 +28,7 @@ static int run_gnuplot(const char *folder, char *variables, char *scripts[2], FI
     return process_run(argv, folder, -1, messages ? fileno(messages) : -1, &running);
 }
 
-/* A string of gnuplot's, to be freed: in single quotes, which are doubled within. */
+/* A gnuplot string, to be freed: in single quotes, with single quotes in the text doubled. */
 static char *quote(const char *text)
 {
     char *quoted = must_allocate(2 * strlen(text) + 3, 1), *end = quoted;
@@ -42,7 +42,7 @@ static char *quote(const char *text)
     return quoted;
 }
 
-/* The experiment and the options of this run: two runs' figures differ in them. To be freed. */
+/* The experiment and the options of this run, which identify its figures. To be freed. */
 static char *describe_run(const experiment *e, const program_options *s)
 {
     char *text = must_format("%s", e->name);
@@ -72,8 +72,8 @@ static char *script_variables(const experiment *e, const program_options *s, con
     return text;
 }
 
-/* What gnuplot says about a plot that it has made is not shown: gnuplot warns of every curve
- * without a point. */
+/* Shows gnuplot's messages. They are not shown if the plot was made, because gnuplot warns of every
+ * curve without points. */
 static void show_messages(FILE *messages)
 {
     rewind(messages);

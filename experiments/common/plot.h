@@ -18,7 +18,7 @@
 #include "experiment.h"
 
 /* Plots e's CSVs, of a run with these settings, in folder. False, and one line on stderr, if the
- * plots could not be made; then there are none, not even old ones. */
+ * plots could not be made; old plots have then been removed, too. */
 bool plot_experiment(const experiment *e, const program_options *s, const char *folder);
 
 /* Whether e's plots are in folder. */

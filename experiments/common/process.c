@@ -35,13 +35,12 @@ static void end_for_gsl(const char *reason, const char *file, int line, int code
         end_program("out of memory: GSL");
 }
 
-/* ---- Ends ---- */
+/* ---- The end of the program ---- */
 
 static bool ended;
 
-/* Nothing of the program calls exit: libgomp and BLAS do, with 1, where they lack threads or
- * memory.
- */
+/* The program itself never calls exit. libgomp and BLAS do, with code 1, without threads or
+ * memory. */
 static void end_for_library(void)
 {
     if (!ended)
@@ -51,10 +50,10 @@ static void end_for_library(void)
 static void end_by_signal(int number)
 {
     new_files_remove();
-    raise(number); /* once this returns, and by default */
+    raise(number); /* delivered after the handler has returned, with the default action */
 }
 
-/* Signals that the caller wants ignored (nohup) stay so. */
+/* Signals that the caller ignores (nohup) stay ignored. */
 static void take_signal(int number)
 {
     struct sigaction old, end = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
@@ -62,9 +61,9 @@ static void take_signal(int number)
         sigaction(number, &end, NULL);
 }
 
-/* ---- The beginning ---- */
+/* ---- The start of the program ---- */
 
-/* Output would go to any file that became descriptor 1. */
+/* Opens closed descriptors 0 to 2: otherwise output would go to the next file that is opened. */
 static int open_descriptors(void)
 {
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
@@ -73,7 +72,7 @@ static int open_descriptors(void)
     return EXIT_PASS;
 }
 
-/* Threads have as much. */
+/* Threads get a stack of this size, too. */
 static int check_stack(void)
 {
     enum { LEAST_KIB = 512 };
@@ -99,7 +98,7 @@ int process_begin(void)
     take_signal(SIGHUP);
     take_signal(SIGINT);
     take_signal(SIGTERM);
-    take_signal(SIGABRT);     /* so LLVM's OpenMP runtime ends where it lacks memory */
+    take_signal(SIGABRT);     /* LLVM's OpenMP runtime aborts if it lacks memory */
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write error like any other */
     return check_stack();
 }
@@ -108,7 +107,7 @@ int process_end(int code)
 {
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     ended = true;
-    if (written || code == EXIT_ENVIRONMENT || code == EXIT_USAGE) /* it has been said why */
+    if (written || code == EXIT_ENVIRONMENT || code == EXIT_USAGE) /* it has reported why */
         return code;
     report_error("standard output: cannot write");
     return EXIT_ENVIRONMENT;
@@ -116,7 +115,7 @@ int process_end(int code)
 
 /* ---- Other programs ---- */
 
-/* In the child. */
+/* Runs the program; called in the child process. */
 static _Noreturn void become(char *const *argv, const char *folder, int to_stdout, int to_stderr)
 {
     int nowhere = open("/dev/null", O_RDWR);
@@ -133,7 +132,7 @@ int process_run(char *const *argv, const char *folder, int to_stdout, int to_std
     int status = 0;
     sigset_t all, old;
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &old); /* until a handler can know of the child */
+    sigprocmask(SIG_BLOCK, &all, &old); /* until the handlers know the child's process id */
     pid_t parent = getpid(), child = fork();
     if (child > 0)
         *running = child;

@@ -12,8 +12,8 @@ int process_end(int code);
 
 enum { PROCESS_NOT_ENDED = -1, PROCESS_NO_PROGRAM = 127 };
 
-/* Runs argv[0] in a folder (null: this one), what it prints going to the files of these descriptors
- * (-1: nowhere; stderr -1: this program's). It is killed when this program ends. Returns its exit
+/* Runs argv[0] in a folder (null: this one), with its output redirected to these descriptors (-1:
+ * discarded; stderr -1: this program's). It is killed when this program ends. Returns its exit
  * code, or one of those above. While it runs *running is its process id, for signal handlers. */
 int process_run(char *const *argv, const char *folder, int to_stdout, int to_stderr,
                 volatile int *running);

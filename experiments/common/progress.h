@@ -10,16 +10,16 @@
 typedef struct {
     bool shown;
     int64_t points, done;
-    double weight, done_weight; /* of what this run has to do */
+    double weight, done_weight; /* the work of this run, and the part that is done */
     double start, drawn;        /* seconds */
 } progress;
 
-/* Seconds on a clock that only goes forward. */
+/* Seconds of a monotonic clock. */
 double progress_seconds(void);
 
 /* `done` points were finished before; weight is the work of the others. */
 progress progress_start(int64_t points, int64_t done, double weight);
-/* Shows what is being worked on. */
+/* Shows the current point. */
 void progress_show(progress *p, const char *point);
 /* Counts a point. */
 void progress_add(progress *p, double weight);

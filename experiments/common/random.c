@@ -88,7 +88,7 @@ double random_normal(random_stream *r)
     return radius * cos(angle);
 }
 
-/* Exact up to a bias of n 2^-48: nothing for the counts of photographs and pixels. */
+/* Uniform up to a bias of n 2^-48, which is negligible for numbers of photographs and pixels. */
 int64_t random_below(random_stream *r, int64_t n)
 {
     return (int64_t)(random_uniform(r) * (double)n);

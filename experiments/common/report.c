@@ -66,7 +66,7 @@ int exit_worst(int a, int b)
     return EXIT_SKIPPED;
 }
 
-/* Other threads that fail meanwhile wait for the end. */
+/* If other threads fail at the same time, they wait for the program to end. */
 void end_program(const char *why)
 {
     static atomic_flag ending = ATOMIC_FLAG_INIT;
@@ -133,7 +133,7 @@ FILE *must_open_text(char **text, size_t *size)
     return file;
 }
 
-/* glibc's fclose succeeds, and leaves no text, where its last allocation fails. */
+/* glibc's fclose succeeds without a text if its last allocation fails. */
 void must_close_text(FILE *file, char *const *text, const size_t *size)
 {
     bool written = !ferror(file);

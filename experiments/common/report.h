@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of the program, and memory without which it cannot go on. */
+/* Messages of the program, and memory without which it cannot continue. */
 #ifndef EXPERIMENTS_REPORT_H
 #define EXPERIMENTS_REPORT_H
 
@@ -17,11 +17,12 @@ enum {
     EXIT_SKIPPED = 77,    /* everything skipped */
 };
 
-/* The exit code that results from two: the machine's or the caller's fault before a failed check,
- * before a pass; skipped only if both are. */
+/* The exit code for two results: EXIT_ENVIRONMENT or EXIT_USAGE if either is, otherwise EXIT_CHECK
+ * if either is, otherwise EXIT_PASS; EXIT_SKIPPED only if both are. */
 int exit_worst(int a, int b);
 
-/* "attnum: " and one line on stderr, clear of a progress bar; control characters become "?". */
+/* Prints "attnum: " and one line on stderr, after clearing the progress; control characters become
+ * "?". */
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -18,7 +18,7 @@ static char *try_path(const char *folder, const char *middle, const char *name)
     return absolute;
 }
 
-/* Where the source tree has a kind. */
+/* The folder of a kind in the source tree. */
 static const char *source_folder(const char *kind)
 {
     static const struct {

@@ -19,7 +19,7 @@ const char *sampling_name(sampling_kind kind)
     return names[kind];
 }
 
-/* Why it is not possible, or null. */
+/* Why the sampling is not possible, or null. */
 static const char *find_obstacle(sampling_kind kind, const atn_sampling *windows, int64_t dim)
 {
     int64_t weights;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How an experiment takes landmarks from the tokens of one head (--sampling): by pooling, or by the
- * operator of the published SOFT code. That divides tokens by d^(1/4), takes
- * GELU(LayerNorm(convolution)) of them for landmarks, with windows of the stride and no bias, and
- * compares both by exp(-|x - y|^2/2): landmarks are in another space than tokens, and are not
- * divided. Trained weights are not available; the convolution's are random, as PyTorch initialises
- * them, and LayerNorm's are ones and zeros. The scale of the convolution does not matter, as
- * LayerNorm removes it. */
+ * operator of the published SOFT code. The latter divides tokens by d^(1/4); its landmarks are
+ * GELU(LayerNorm(convolution)) of these, with windows of the stride and no bias, and the kernel is
+ * exp(-|x - y|^2/2). Landmarks are in another space than tokens, and are not divided. Trained
+ * weights are not available; the convolution's weights are random, as PyTorch initialises them, and
+ * LayerNorm's are ones and zeros. The scale of the convolution does not matter, because LayerNorm
+ * removes it. */
 #ifndef EXPERIMENTS_SAMPLING_H
 #define EXPERIMENTS_SAMPLING_H
 
@@ -29,9 +29,9 @@ typedef enum { SAMPLING_LIST(SAMPLING_ENTRY) SAMPLING_COUNT } sampling_kind;
 const char *sampling_name(sampling_kind kind);
 
 /* The samplings of an input whose tokens, of width dim, are pooled by `windows` (ATN_SAMPLING_POOL,
- * or _WINDOW where there is no grid): the `count` samplings that were given, or, where there are
- * none, pooling, and with `all` every other that is possible. Returns their number; 0, after a
- * message, if one that was given is not possible. */
+ * or _WINDOW where there is no grid): the `count` samplings that were given or, if none were,
+ * pooling and, with `all`, every other possible one. Returns their number; 0, after a message, if
+ * one that was given is not possible. */
 int sampling_choose(int count, const sampling_kind *given, bool all, const char *input,
                     const atn_sampling *windows, int64_t dim, sampling_kind chosen[SAMPLING_COUNT]);
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* A signal handler can reach nothing else. */
+/* A signal handler can access nothing but globals. */
 static volatile sig_atomic_t stopped;
 
 static void stop(int number)

@@ -9,12 +9,12 @@
 
 enum { SIGNALS = 3 };
 
-/* What they did before. */
+/* The previous actions. */
 typedef struct {
     struct sigaction actions[SIGNALS];
 } signal_actions;
 
-/* A second signal finds the default action: it ends the program. */
+/* A second signal has the default action and ends the program. */
 void signals_take(signal_actions *old);
 void signals_restore(const signal_actions *old);
 

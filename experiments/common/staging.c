@@ -8,11 +8,11 @@
 
 enum { MOST_PIECES = 16 };
 
-/* What a call has on the device. */
+/* The device memory of a call. */
 typedef struct {
     atn_context *context;
     bool direct;      /* the device is the host */
-    atn_dtype narrow; /* what f32 becomes there */
+    atn_dtype narrow; /* the type on the device of what is f32 on the host */
     atn_status status;
     void *owned[MOST_PIECES];
     int count;
@@ -66,7 +66,7 @@ static atn_dtype type_there(const staging *s, atn_dtype dtype)
     return dtype == ATN_F32 && !s->direct ? s->narrow : dtype;
 }
 
-/* Values in another type, in memory to be freed; the same values if the types are. */
+/* Values converted to another type, in memory to be freed; copied if the types are the same. */
 static void *converted(const atn_tensor *from, atn_dtype type)
 {
     int64_t count = element_count(from);
@@ -126,7 +126,7 @@ static atn_status finish(staging *s)
 
 /* ---- Attention ---- */
 
-/* The description for the device: with its arrays in device memory, and the storage as dtype. */
+/* The description for the device: its arrays are in device memory, and its dtype is the storage. */
 static atn_attention_desc place_desc(staging *s, const atn_attention_desc *host,
                                      const atn_attention_shape *shape)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The library's calls on arrays of the host, whatever the context's device: on CUDA inputs are
- * copied there and outputs back; on the CPU nothing is copied. Tensors are dense. Statuses are the
- * library's own.
+ * copied to the device and outputs back; on the CPU nothing is copied. Tensors are dense. Statuses
+ * are the library's.
  *
  * desc->storage, which the CPU emulates, becomes the dtype on CUDA: the arrays are f32 on the host
  * and of that type on the device. */
@@ -10,7 +10,7 @@
 
 #include <attnum/attnum.h>
 
-/* A plan, one call, and the plan freed. Masks are on the host too. */
+/* Makes a plan, calls it once and frees it. Masks are on the host, too. */
 atn_status staged_forward(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, const atn_attention_inputs *inputs,
                           atn_tensor *out, atn_attention_info *info);

@@ -33,10 +33,10 @@ typedef struct {
     int64_t points;
     const column *raw_columns;
     int raw_column_count;
-    char *folder;             /* of the results */
-    char *fingerprint;        /* all that the rows may depend on */
+    char *folder;             /* the folder of the results */
+    char *fingerprint;        /* everything that the rows can depend on */
     int64_t *shard_of;        /* per point; null: there are no shards */
-    int64_t part;             /* number of points that are this run's */
+    int64_t part;             /* the number of points of this run */
     point_record *records;    /* per point */
     const shard_file *merged; /* the source of the records; null: this run */
     int merged_count;
@@ -300,7 +300,7 @@ static int publish(const sweep *w, table **tables, int run_code, double start)
     return code;
 }
 
-/* The points' own exit code. */
+/* The exit code of the points. */
 static int points_code(const sweep *w)
 {
     int code = EXIT_SKIPPED;
@@ -404,7 +404,7 @@ static bool has_journal(const sweep *w)
 }
 
 /* Whether a run like this one has published all its results; *code is then its exit code. The
- * journal goes last, so there is a journal as long as files of two runs may be mixed. */
+ * journal is removed last, so it exists as long as files of two runs may be mixed. */
 static bool is_complete(const sweep *w, int *code)
 {
     bool complete = w->s->resume && !w->s->shards && !has_journal(w);
@@ -449,8 +449,8 @@ static int report_interrupted(const sweep *w)
     return EXIT_ENVIRONMENT;
 }
 
-/* With the journal locked: runs the points, and publishes what they give. *done: the journal is of
- * no more use. Another run may have ended since this one saw that there are no results. */
+/* With the journal locked: runs the points and publishes their results. *done: the journal is no
+ * longer needed. Another run may have finished since this one found no results. */
 static int run_locked(sweep *w, bool *done)
 {
     int code;
@@ -520,7 +520,7 @@ static int print_points(const sweep *w)
     return EXIT_PASS;
 }
 
-/* Prepares the experiment; w is to be closed either way. */
+/* Prepares the experiment; w must be closed in either case. */
 static int open_sweep(sweep *w, const experiment *e, const program_options *s, int64_t shards)
 {
     const char *slash = strrchr(e->name, '/');
@@ -604,7 +604,7 @@ static int check_run(const sweep *w, const shard_file *f)
     return EXIT_ENVIRONMENT;
 }
 
-/* Takes one point from a shard's file. A shard may be given twice if both files agree. */
+/* Reads one point from a shard's file. A shard may be given twice if both files agree. */
 static int take_record(sweep *w, const shard_file *f, int64_t point, point_record *record)
 {
     char description[DESCRIPTION_SIZE];

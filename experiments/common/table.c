@@ -279,7 +279,7 @@ static void format_real(char text[NUMBER_SIZE], double value)
         snprintf(text, NUMBER_SIZE, "%.17g", value);
 }
 
-/* An empty text is quoted, which tells it from a missing one. */
+/* An empty text is quoted, to distinguish it from a missing one. */
 static void write_text(const char *text, FILE *file)
 {
     if (*text && !strpbrk(text, ",\"\r\n")) {
@@ -478,8 +478,7 @@ static bool read_field(table *t, const char **text)
     return fits;
 }
 
-/* Reads one record; returns what follows it, or null, *col what was refused, the table unchanged.
- */
+/* Reads one record; returns what follows it, or null with the refused column in *col. */
 static const char *read_record(table *t, const char *text, int *col)
 {
     size_t before = t->filled;
@@ -513,7 +512,7 @@ bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col)
     return text != NULL;
 }
 
-/* What follows the names of the table's columns and their line's end; null for other names. */
+/* Skips the header; null if its names are not those of the table's columns. */
 static const char *skip_header(const table *t, const char *text)
 {
     for (int i = 0; i < t->count; i++) {
@@ -563,7 +562,7 @@ static char *print_cell(const table *t, int64_t row, int col)
     }
 }
 
-/* A cell padded to `width`: numbers stand right, texts left. */
+/* A cell padded to `width`: numbers are right-aligned, texts left-aligned. */
 static void print_padded(FILE *file, const column *c, const char *text, int width, bool last)
 {
     if (c->type != COLUMN_TEXT)

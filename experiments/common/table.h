@@ -34,14 +34,14 @@ void table_boolean(table *t, bool value);
 void table_missing(table *t); /* not measured: an empty field, any column type */
 void table_real_if(table *t, bool known, double value); /* missing if not known */
 
-/* A list that says each column once, with the expression that fills it:
+/* A list that has each column once, with the expression that fills it:
  *
  *   #define ROW(X) X(TYPE, name, unit, description, value) ...
  *
- * makes the columns, {ROW(LIST_COLUMN)}, and what adds a row to the table `to`, ROW(LIST_PUT).
- * TYPE: TEXT, INTEGER, REAL, BOOLEAN; or TEXT_IF, ..., whose value is "known, value"; the second is
- * not evaluated where the first is false. Where rows are read again, {ROW(LIST_MEMBER)}
- * is a struct, and ROW(LIST_GET) reads row `at` of `from` into its `r`. */
+ * makes the columns, {ROW(LIST_COLUMN)}, and the statements that add a row to the table `to`,
+ * ROW(LIST_PUT). TYPE: TEXT, INTEGER, REAL, BOOLEAN; or TEXT_IF, ..., whose value is "known,
+ * value"; the second is not evaluated where the first is false. Where rows are read again,
+ * {ROW(LIST_MEMBER)} is a struct, and ROW(LIST_GET) reads row `at` of `from` into its `r`. */
 #define LIST_COLUMN(type, name, unit, description, ...) {#name, LIST_##type, unit, description},
 #define LIST_PUT(type, name, unit, description, ...)    LIST_PUT_##type(to, __VA_ARGS__);
 #define LIST_MEMBER(type, name, ...)                    LIST_C_##type name;
@@ -98,7 +98,7 @@ bool cell_boolean(const table *t, int64_t row, const char *name);
 bool cell_missing(const table *t, int64_t row, const char *name);
 bool cell_is(const table *t, int64_t row, const char *name, const char *text);
 
-/* The next cell, as that of another table, of a column of the same type. */
+/* Fills the next cell with that of another table, of a column of the same type. */
 void table_copy(table *into, const table *from, int64_t row, int col);
 
 /* Appends all rows of `from` (same columns). */
@@ -112,30 +112,30 @@ bool table_write_csv(const table *t, FILE *file); /* both, whole */
 
 /* JSON: an array with an object per row, the columns in order. Numbers are numbers (%.17g; integers
  * whole, whatever their size), booleans true and false, missing is null. JSON has no NaN and no
- * infinity: they are the texts "nan", "inf" and "-inf", as in CSV. Bytes of a text that are no
+ * infinity: they are the texts "nan", "inf" and "-inf", as in CSV. Bytes of a text that are not
  * UTF-8 become U+FFFD. */
 bool table_write_json(const table *t, FILE *file);
 
-/* The table in a file that holds what table_write_csv writes for these columns; null, and one line
- * on stderr, for any other. */
+/* Reads a file in exactly the form that table_write_csv gives these columns; null, and one line on
+ * stderr, for any other. */
 table *table_read_file(const char *path, const column *columns, int count);
 
 /* Reads the records that `text` holds, of table_write_row's form, into new rows; the last may lack
  * its LF. Anything table_write_row would not have written is refused: false, and the table is
  * unchanged. */
 bool table_read_rows(table *t, const char *text);
-/* The same; where text is refused, *row of it and *col are where, both from 0. */
+/* The same; if text is refused, *row and *col say where in it, both from 0. */
 bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col);
 
-/* Whether two rows hold the same (both missing, or equal) in the columns of these names, and
- * whether no row before this one does: for tables with a line per group of rows. */
+/* Whether two rows agree (both missing, or equal) in the columns of these names; and whether no
+ * earlier row agrees with this one, for tables with a line per group of rows. */
 bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *names, int count);
 bool table_row_is_first(const table *t, int64_t row, const char *const *names, int count);
 
-/* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. Nothing where
+/* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. Does nothing if
  * file is null (report_stream). */
 void table_print(const table *t, int64_t limit, FILE *file);
-/* The same of some columns. */
+/* The same for some columns. */
 void table_print_columns(const table *t, const char *const *names, int count, int64_t limit,
                          FILE *file);
 

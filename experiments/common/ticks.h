@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What else the machine did while something was timed: its ticks (/proc/stat) before and after. */
+/* Detects other work of the machine during a timing, by its ticks (/proc/stat). */
 #ifndef EXPERIMENTS_TICKS_H
 #define EXPERIMENTS_TICKS_H
 
@@ -8,10 +8,10 @@
 
 /* Ticks of all CPUs together, since some moment. */
 typedef struct {
-    int64_t all;   /* whatever they did */
-    int64_t idle;  /* nothing, or waiting for a disk */
-    int64_t steal; /* what another virtual machine took */
-    int64_t own;   /* what this process did */
+    int64_t all;   /* all ticks */
+    int64_t idle;  /* idle, or waiting for a disk */
+    int64_t steal; /* taken by another virtual machine */
+    int64_t own;   /* used by this process */
 } machine_ticks;
 
 /* all, idle and steal from the line of /proc/stat that starts with "cpu ". False if text does not
@@ -23,8 +23,8 @@ bool machine_ticks_parse(const char *text, machine_ticks *ticks);
 bool machine_ticks_read(void *state, machine_ticks *ticks);
 
 /* Whether other processes were at work from a to b: they used more than a tenth of all ticks, or
- * more than a fiftieth was stolen, each beyond the `machine_slack` ticks that counting them is off
- * by. */
+ * more than a fiftieth was stolen, each beyond `machine_slack` ticks, the accuracy of the
+ * counters. */
 enum { machine_slack = 2 };
 bool machine_is_dirty(const machine_ticks *a, const machine_ticks *b);
 

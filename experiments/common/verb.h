@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A verb of the program: what follows `attnum`. */
+/* A verb of the program, the first argument of `attnum`. */
 #ifndef EXPERIMENTS_VERB_H
 #define EXPERIMENTS_VERB_H
 
