@@ -81,8 +81,8 @@ atn_device atn_context_device(const atn_context *context);
 
 /* ---- Instruction sets ----
  *
- * Contexts of several sets work side by side. Their results differ by rounding alone: base of
- * x86-64 rounds a product before it is added to a sum, the others do not; exp, sin and cos may
+ * Contexts with different sets can be used together. Their results differ by rounding alone: base
+ * of x86-64 rounds a product before it is added to a sum, the others do not; exp, sin and cos may
  * differ in their last bit. BLAS and LAPACK choose sets of their own (OPENBLAS_CORETYPE). A context
  * for CUDA has a set for what it does on the host. */
 
@@ -101,11 +101,11 @@ atn_isa atn_context_isa(const atn_context *context);
 
 /* ---- Devices ----
  *
- * A context for ATN_CUDA works on device memory: every array that a tensor, a description or a call
- * hands over (q, masks, weights, indices, ...) lies there, infos and traces on the host.
- * atn_attention_forward and _backward enqueue their work on the context's stream and return without
- * waiting, unless they are given an info to fill in; atn_attention_outcome reports their status
- * later. All other functions have finished when they return.
+ * A context for ATN_CUDA works on device memory: every array of a tensor, a description or a call
+ * (q, masks, weights, indices, ...) lies there, infos and traces on the host. atn_attention_forward
+ * and _backward enqueue their work on the context's stream and return without waiting, unless they
+ * are given an info to fill in; atn_attention_outcome reports their status later. All other
+ * functions have finished when they return.
  *
  * A context that is not given a stream makes a non-blocking one: it does not synchronise with any
  * other stream, not even with the default stream. Let the work that fills the inputs finish before

@@ -123,7 +123,7 @@ typedef struct {
     atn_inverse_method method;
     /* Newton-Raphson; the first four also for the polynomial iterations */
     int iterations;           /* T >= 0; 20 in papers and code, see below for other orders */
-    double alpha;             /* nr: > 0, used as it is; polynomial iterations but for chebyshev:
+    double alpha;             /* nr: > 0, used unchanged; polynomial iterations except chebyshev:
                                  the same, or 0 for the rule below; others: 0 */
     double numerator;         /* alpha = numerator / |A|_1^2: 2, or 1.8 for nr-soft */
     double ridge;             /* added to the diagonal after alpha is chosen: 0.01 for nr-soft */

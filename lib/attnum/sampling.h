@@ -48,8 +48,8 @@ const char *atn_sampling_name(atn_sampling_kind kind); /* null if out of range *
  *
  *   kmeans      the first uniformly, then with probability proportional to the squared distance to
  *               the nearest seed. A Lloyd step gives every token to the nearest centroid (of equals
- *               the first) and makes a centroid the mean of its tokens; one without tokens stands
- *               at its seed.
+ *               the first) and makes a centroid the mean of its tokens; one without tokens stays at
+ *               its seed.
  *   leverage    with probability proportional to min(1, r_i / lambda), without replacement, where
  *               r_i = K_ii - k_i^T (A + lambda I)^-1 k_i, A = K(B,B), k_i = K(B, q_i), for m tokens
  *               B drawn uniformly first. With B = Q that is the ridge leverage score
@@ -71,7 +71,7 @@ typedef struct {
     atn_sampling_kind kind;
     int64_t height, width;  /* pool, conv, conv-code: the grid, height * width = n */
     int64_t stride;         /* pool, window, conv, conv-code: k */
-    int64_t count;          /* indices, first, and the four that look at the tokens: m */
+    int64_t count;          /* indices, first, and the four that depend on the tokens: m */
     const int64_t *indices; /* indices: m numbers in 0..n-1, the same for every head */
     atn_tensor
         weights; /* conv, conv-code: 1 x d x d x (k k), dense: out channel, in channel, window */

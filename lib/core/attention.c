@@ -60,7 +60,7 @@ static atn_status check_shape(atn_context *context, const atn_attention_shape *s
     return ATN_OK;
 }
 
-/* ATN_ERR_UNSUPPORTED if something is asked for that the operator cannot do. */
+/* ATN_ERR_UNSUPPORTED if the description needs a capability that the operator lacks. */
 static atn_status check_capability(atn_context *context, const operator_row *row, bool asked,
                                    unsigned capability, const char *what)
 {
@@ -396,7 +396,7 @@ atn_status atn_attention_outcome(atn_plan *plan, atn_attention_info *info)
     return plan->family->outcome(plan->context, plan->state, info);
 }
 
-/* The gradient of parameter p: as the parameter, dense, apart from everything else. */
+/* Checks the gradient of parameter p: of the parameter's shape, dense, overlapping nothing. */
 static atn_status check_parameter_gradient(const atn_plan *plan, int p,
                                            const atn_attention_inputs *inputs,
                                            atn_tensor *const *earlier, const argument *others,

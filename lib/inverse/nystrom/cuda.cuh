@@ -233,7 +233,7 @@ static __device__ void orthogonalise(int64_t m, real *g, real *w)
         }
         rotated = __syncthreads_or(rotated);
     }
-    if (rotated) /* did not converge: only with NaN; returned as NaN */
+    if (rotated) /* no convergence, which only NaN can cause */
         block_fill(m * m, (real)NAN, g);
 }
 
