@@ -21,12 +21,12 @@ typedef struct {
 attention_error attention_error_create(int64_t m);
 void attention_error_free(attention_error *e);
 
-/* For A, symmetric, and P, m x n, m <= n. A+ drops |lambda| <= rcond |A|_2. Returns an exit code;
- * reports a failure. */
+/* Prepares e for a symmetric A and P (m x n, m <= n). A+ leaves out eigenvalues |lambda| <= rcond
+ * |A|_2. Returns an exit code; reports a failure. */
 int attention_error_set(attention_error *e, int64_t n, const double *a, double rcond,
                         const double *p);
 
-/* Of X, m x m and symmetric. */
+/* The error that X causes; X is m x m and symmetric. */
 double attention_error_of(const attention_error *e, const double *x);
 
 #endif

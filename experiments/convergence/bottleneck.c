@@ -61,9 +61,9 @@ static int find_spectrum(bottleneck *b)
     return EXIT_PASS;
 }
 
-/* A = K(L, L) and, where wanted, P = K(L, Q). */
-static int compare(bottleneck *b, atn_distance distance, double scale, atn_context *context,
-                   const atn_tensor *q, const atn_tensor *l, double *cross)
+/* A = K(L, L) and, unless cross is null, P = K(L, Q). */
+static int compute_kernels(bottleneck *b, atn_distance distance, double scale, atn_context *context,
+                           const atn_tensor *q, const atn_tensor *l, double *cross)
 {
     int64_t n = q->rows;
     atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
@@ -91,8 +91,8 @@ int bottleneck_from_tokens(bottleneck *b, const landmark_sweep *sweep, const lan
     atn_tensor l = atn_tensor_dense(landmarks, b->dtype, 1, 1, b->m, dim);
     int code = landmark_point_sample(point, context, &q, &l);
     if (code == EXIT_PASS)
-        code = compare(b, sweep->s->distance, sampling_kernel_scale(point->sampling, scale),
-                       context, &q, &l, cross);
+        code = compute_kernels(b, sweep->s->distance, sampling_kernel_scale(point->sampling, scale),
+                               context, &q, &l, cross);
     free(landmarks);
     free(rounded);
     return code == EXIT_PASS ? find_spectrum(b) : code;

@@ -35,8 +35,8 @@ enum {
     MEASURES
 };
 
-/* A matrix counts as converged on its range where the residual there is at most this: the papers'
- * residual gets below it for every A (claim S14). */
+/* A matrix counts as converged on its range if its range residual is at most this level, which the
+ * papers' residual reaches for every A (claim S14). */
 static const double range_level = 1e-3;
 
 static const column raw_columns[] = {
@@ -135,7 +135,7 @@ static const output_spec outputs[] = {
      curve_columns, sizeof curve_columns / sizeof *curve_columns},
 };
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 static const usual_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
 static const usual_input usual_inputs[] = {{"photos", 100}, {"smooth", 50}, {"iid", 50}, {0}};
@@ -161,7 +161,7 @@ typedef struct {
     int iterations;
 } curves_sweep;
 
-/* One (series, variant, dtype), and the first point of the series. */
+/* A curve is one (series, variant, dtype); p is the first point of the series. */
 typedef struct {
     const landmark_point *p;
     atn_inverse_method method;
@@ -229,7 +229,8 @@ typedef struct {
     attention_error attention;
     double *values[VALUES], *iterates;
     double condition;
-    bool below_floor; /* pinv and projector are one of several possible */
+    bool below_floor; /* an eigenvalue is too near the cut to decide whether pinv and projector keep
+                         it */
 } reference;
 
 /* What the library traces. */
@@ -300,7 +301,7 @@ static atn_inverse_desc describe_inverse(const curves_sweep *w, atn_inverse_meth
         double norm1 = ref_norm1(a->m, a->exact);
         desc.alpha = w->s->alpha > 0 ? w->s->alpha : 1.8 / (norm1 * norm1);
         if (!a->finite)
-            desc.alpha = 1; /* no start is better than another */
+            desc.alpha = 1; /* any start will do: no iterate is finite */
     }
     return desc;
 }
@@ -309,9 +310,9 @@ static atn_inverse_desc describe_inverse(const curves_sweep *w, atn_inverse_meth
 typedef struct {
     const reference *r;
     double alpha, ridge; /* rounded to the dtype: the iteration starts from these */
-    int length;          /* iterates there are */
+    int length;          /* number of iterates */
     int returned;        /* the iterate that a guard returned to; -1: the next one overflowed */
-    double *rounding;    /* estimates of the residual's rounding error; null for other methods */
+    double *rounding; /* estimates of the residual's rounding error; null unless Newton-Raphson */
 } variant_trace;
 
 /* The measures of X_k. An iterate that overflowed has infinite errors, and one that a guard refused
@@ -429,7 +430,7 @@ typedef struct {
     double sum, least, most;
 } summary;
 
-/* A NaN stays. */
+/* NaN if either is. */
 static double lesser(double a, double b)
 {
     return isnan(a) || a < b ? a : b;
@@ -522,7 +523,7 @@ static void fill_table(table *t, const curves_sweep *w, curve *curves)
     }
 }
 
-/* ---- For people ---- */
+/* ---- Printed summary ---- */
 
 enum { SHOWN = 3 };
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The first input of the CSV, a block of columns per sampling and in it a column per stage. From
-# above: the papers' metric, as in SOFT (IJCV) Fig. 5; the same iterates, in the same scale, on all
-# of A's range; and what they make of the attention matrix.
+# The first input of the CSV. Samplings are blocks of columns, and stages are the columns of a
+# block. Rows from the top: the papers' metric, as in SOFT (IJCV) Fig. 5; the same iterates in the
+# range residual, at the same scale; and the error that they cause in the attention matrix.
 set encoding utf8
 
-# What the CSV says of that input: its samplings, stages, variants and dtypes in their order, the
-# variants that have iterates, those that find no start for some, and the range of the values.
+# Collected from the rows of that input: its samplings, stages, variants and dtypes in order of
+# appearance, the variants that have iterates, those that find no start for some matrices, and the
+# range of the values.
 pick = ""; inputs = ""; m_text = ""; count = 0; last = 1; bottom = 0.1; top = 1.0
 samplings = ""; stages = ""; variants = ""; dtypes = ""; started = ""; failed = ""
 has(list, word) = strstrt(" ".list, " ".word." ") > 0
@@ -85,7 +86,7 @@ do for [row = 1:3] {
             set lmargin at screen left(b, i)
             set rmargin at screen right(b, i)
             set format y (b + i == 2 ? "10^{%T}" : "")
-            # the last tick of a column would stand on the first of the next one
+            # the last tick label of a column would overlap the first one of the next column
             set xtics 0, (last > 4 ? last / 2.0 : 1), (i == words(stages) ? last : last - 0.5)
             set title row > 1 ? "" : s eq "0" ? "the file's tokens" : "stage ".s offset 0,-0.6
             set xlabel row == 3 ? "iteration k" : "" offset 0,0.3

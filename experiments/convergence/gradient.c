@@ -57,7 +57,7 @@ static const output_spec outputs[] = {
      columns, sizeof columns / sizeof *columns},
 };
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 static const usual_input quick_inputs[] = {{"photos", 1}, {"smooth", 1}, {"iid", 1}, {0}};
 static const usual_input usual_inputs[] = {
@@ -118,7 +118,7 @@ static int prepare(const program_options *s, void **state, int64_t *points)
 /* A matrix in one dtype, G, and memory for the derivatives that are compared. */
 typedef struct {
     bottleneck a;
-    double *g, *exact; /* m x m, and iterations + 1 of them: dX_k(G) */
+    double *g, *exact; /* g is m x m; exact holds dX_k(G) for iterations + 1 values of k */
     void *narrow_g, *gradient;
 } gradient_matrix;
 
@@ -142,7 +142,7 @@ static void matrix_free(gradient_matrix *x)
     bottleneck_free(&x->a);
 }
 
-/* G as the dtype holds it. */
+/* A random symmetric G. Its entries are f32 numbers, so that it is the same in every dtype. */
 static void draw_direction(gradient_matrix *x, const landmark_point *p)
 {
     int64_t m = x->a.m;
@@ -162,7 +162,7 @@ typedef struct {
     double error, cosine;
 } gradient_error;
 
-/* x->gradient against dX_k(G). */
+/* The error of x->gradient, with dX_k(G) as the exact answer. */
 static gradient_error compare(const gradient_matrix *x, int k)
 {
     int64_t size = x->a.m * x->a.m;
@@ -180,7 +180,7 @@ static gradient_error compare(const gradient_matrix *x, int k)
                             (double)(product / sqrtl(got_size * want_size))};
 }
 
-/* The library's derivative of the iteration's last X, X_k. Returns an exit code. */
+/* The error of the library's derivative of X_k, the last iterate. Returns an exit code. */
 static int measure(gradient_matrix *x, atn_context *context, const atn_inverse_desc *desc,
                    atn_gradient gradient, gradient_error *c)
 {
@@ -200,7 +200,8 @@ static int measure(gradient_matrix *x, atn_context *context, const atn_inverse_d
     return EXIT_PASS;
 }
 
-/* A variant as an iteration from a constant alpha, which is the start that the variant finds. */
+/* Describes a variant as an iteration from a constant alpha, the start that the variant chooses,
+ * and computes the exact derivatives of its iterates. */
 static int find_start(const gradient_sweep *w, gradient_matrix *x, atn_context *context,
                       atn_inverse_method method, atn_inverse_desc *desc, bool *started)
 {
@@ -267,7 +268,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* ---- For people ---- */
+/* ---- Printed summary ---- */
 
 /* Prints the last iterate of the first sample of each curve. */
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)

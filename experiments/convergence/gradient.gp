@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A column of panels per input and sampling, its first stage and sample. Above: the relative error of Eq. 12 and
-# of going back through the steps. Below: the cosine of the angle between Eq. 12 and the truth.
+# A column of panels per input and sampling, for its first stage and sample. Upper row: the relative
+# error of Eq. 12 and of the derivative through the steps. Lower row: the cosine of the angle
+# between Eq. 12 and the exact derivative.
 
 set encoding utf8
 inputs = ""; variants = ""; dtypes = ""; last = 1; seed = ""

@@ -99,7 +99,8 @@ static atn_inverse_desc describe_rule(const start_rule *rule, const bottleneck *
     atn_inverse_desc desc = atn_inverse_defaults(rule->method);
     if (rule->numerator > 0)
         desc.numerator = rule->numerator;
-    if (rule->search != ATN_SEARCH_NONE) { /* as far as rounding lets it go */
+    if (rule->search != ATN_SEARCH_NONE) { /* more halvings than published, to find starts that only
+                                              rounding makes acceptable */
         desc.search = rule->search;
         desc.search_cap = SEARCH_CAP;
     }
@@ -138,7 +139,7 @@ static bool search_exists(const bottleneck *b, atn_alpha_search search)
     return true;
 }
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 static const struct {
     ref_matrix matrix;
@@ -318,7 +319,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return run_input(w, &w->draws.points[point - KNOWN], context, raw);
 }
 
-/* ---- For people ---- */
+/* ---- Printed summary ---- */
 
 enum {
     SHARED_COLUMNS = 3,

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Order, and products of a step. */
+/* The order of a method, and the matrix products of one of its steps. */
 static const struct {
     int order, products;
 } costs[ATN_INVERSE_COUNT] = {

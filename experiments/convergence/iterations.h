@@ -8,22 +8,23 @@
 #include <attnum/attnum.h>
 #include <filters.h>
 
-/* The order of a step; 0 for methods that are no iterations. */
+/* The order of a step; 0 for methods that do not iterate. */
 int iteration_order(atn_inverse_method method);
 
-/* Products of m x m matrices in so many steps (attnum/inverse.h). */
+/* The number of products of m x m matrices in `steps` steps (attnum/inverse.h). */
 int64_t iteration_products(const atn_inverse_desc *desc, int64_t steps);
 
-/* Steps of the method that have the degree of so many steps of order 2. */
+/* The number of steps of the method that reaches the polynomial degree of `steps` steps of order 2.
+ */
 int iteration_steps(atn_inverse_method method, int steps);
 
 bool iteration_is_chebyshev(atn_inverse_method method);
 
-/* The closed form of a description, on a matrix of this 1-norm. alpha and an estimated interval are
- * those of the rule, as the library reports them. */
+/* The closed form of the described iteration, for a matrix with |A|_1 = norm. Where the method
+ * chooses alpha or the interval from A, iteration_take must fill in the library's values. */
 ref_iteration iteration_filter(const atn_inverse_desc *desc, double norm);
 
-/* Takes over what the library used. */
+/* Sets alpha and the interval of the closed form to those that the library used. */
 void iteration_take(const atn_inverse_desc *desc, const atn_inverse_info *info,
                     ref_iteration *iteration);
 

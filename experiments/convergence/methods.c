@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many products of m x m matrices each iteration for the inverse needs to reach 1e-6, in both
- * metrics, against the condition number: on numbers (a spectrum so dense that it represents any
- * other), on matrices with a log-uniform spectrum, and on kernel matrices.
+ * metrics, as a function of the condition number: for dense spectra, by the closed form (1001
+ * eigenvalues stand for a continuum), for matrices with a log-uniform spectrum, and for kernel
+ * matrices.
  *
  * A point is one spectrum, or one matrix in every dtype; it gives two rows per method. */
 #include <inttypes.h>
@@ -28,7 +29,7 @@ enum {
     LINES_SHOWN = 400,
 };
 
-/* |A|_1 / lambda_max that the numbers are given; a matrix determines its own. */
+/* The |A|_1 / lambda_max that is assumed for dense spectra; for a matrix it is computed. */
 static const double dense_norm_ratio = 1.2;
 
 /* ---- Columns ---- */
@@ -134,7 +135,7 @@ static int64_t products_of(const method_choice *c, int64_t steps)
     return iteration_products(&(atn_inverse_desc){.method = c->method, .start = c->start}, steps);
 }
 
-/* The matrix or spectrum to invert. matrix is null for numbers. */
+/* The matrix or spectrum to invert; for a dense spectrum, matrix is null. */
 typedef struct {
     const char *spectrum;
     int64_t seed, sample, m; /* -1: none */
@@ -160,21 +161,21 @@ static atn_inverse_desc describe_choice(const method_choice *c, const method_pro
     return desc;
 }
 
-/* ---- What a method does to a subject ---- */
+/* ---- Running a method ---- */
 
 enum { AXA, I_AX, METRICS };
 static const char *const metric_names[] = {"axa", "i_ax"};
 
 typedef struct {
-    int length, predicted_length; /* entries there are */
+    int length, predicted_length; /* numbers of entries used */
     double values[METRICS][MOST_STEPS + 1], predicted[METRICS][MOST_STEPS + 1];
     bool steady[METRICS]; /* rounding cannot move the predicted count by more than a step */
     double low, high;
     const char *stop;
 } course;
 
-/* The closed form's metrics on these eigenvalues, up to the step that reaches the target; returns
- * how many steps. */
+/* The closed form's metrics for these eigenvalues, up to the first step at which both are below the
+ * target. Returns the number of entries. */
 static int predict(const ref_iteration *iteration, int64_t m, const double *lambda, int steps,
                    double predicted[METRICS][MOST_STEPS + 1])
 {
@@ -187,11 +188,12 @@ static int predict(const ref_iteration *iteration, int64_t m, const double *lamb
     return steps + 1;
 }
 
-/* Near an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k depends on the last bits
- * of A. Rounding errors of a product are at most m u times the product of |A| and |X|, so at most
- * m^2 u |A| |X| in norm; those of the few products up to X_1 act like a change of an eigenvalue by
- * so much of |A|. A step at most doubles the errors before it, so those of all later steps together
- * are as large as the first. */
+/* Sets out->steady by moving all eigenvalues up and down by a bound on the effect of rounding: near
+ * an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k depends on the last bits of
+ * A. Rounding errors of a product are at most m u times the product of |A| and |X|, so at most m^2
+ * u |A| |X| in norm; those of the few products up to X_1 act like changing each eigenvalue by m^2 u
+ * |A| per product. A step at most doubles the errors made before it, so the errors of all later
+ * steps together are as large as those of the first. */
 static void find_steady(const method_problem *on, const ref_iteration *iteration, int steps,
                         course *out)
 {
@@ -215,7 +217,8 @@ static void find_steady(const method_problem *on, const ref_iteration *iteration
     free(moved);
 }
 
-/* The library's own run; alpha and interval are as it reports them. Returns an exit code. */
+/* Runs the library's iteration. alpha and the interval are then those that it reports. Returns an
+ * exit code. */
 static int measure(const method_problem *on, const method_choice *c, const atn_inverse_desc *desc,
                    atn_context *context, const double *identity, ref_iteration *iteration,
                    course *out)
@@ -273,9 +276,10 @@ static int least(int length, const double *values)
 /* ---- Rows ---- */
 
 /* Whether rounding cannot explain a difference between the matrix and the closed form. A X has
- * rounding errors of m u |A| |X|; X times them is averaged with its transpose, which keeps X
- * symmetric and brings an error of |X| m u |A| |X| into rows where A is not small: |I - A X| has a
- * floor of m u kappa^2, A X A, where a column of small A comes in, one of m u kappa. */
+ * rounding errors of m u |A| |X|. X times them is averaged with its transpose, which keeps X
+ * symmetric but spreads an error of |X| m u |A| |X| into rows where A is not small. So |I - A X|
+ * has a floor of m u kappa^2; A X A, in which that error is multiplied by a column of small A, has
+ * one of m u kappa. */
 static bool is_judged(const method_problem *on, const course *run, int metric)
 {
     if (!on->matrix || !run->steady[metric])
@@ -284,8 +288,8 @@ static bool is_judged(const method_problem *on, const course *run, int metric)
     return floor * (metric == I_AX ? on->condition : 1) <= target / 100;
 }
 
-/* A row. published are the products of nr-soft and nr-paper in this metric, 0 for none. Returns an
- * exit code: the check that matrix and closed form agree. */
+/* Adds a row. published: the products that nr-soft and nr-paper need in this metric, 0 if they do
+ * not reach the target. Returns EXIT_CHECK if the matrix and the closed form disagree. */
 static int put_row(table *to, const method_problem *on, const method_choice *c, const course *run,
                    int metric, const int64_t published[2])
 {
@@ -321,7 +325,7 @@ static int put_rows(table *t, const method_problem *on, atn_context *context)
     }
     for (int i = 0; i < CHOICES && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
         if (!on->matrix && choices[i].interval == ESTIMATED)
-            continue; /* an estimate is one of a matrix */
+            continue; /* only matrices have an estimated interval */
         code = exit_worst(code, follow(on, &choices[i], context, identity, run));
         for (int metric = 0; metric < METRICS && code != EXIT_ENVIRONMENT; metric++)
             code = exit_worst(code, put_row(t, on, &choices[i], run, metric, published[metric]));
@@ -331,7 +335,7 @@ static int put_rows(table *t, const method_problem *on, atn_context *context)
     return code;
 }
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 static const double kappas[EFFORT_COUNT][9] = {
     [EFFORT_QUICK] = {1e1, 1e3, 1e6},
@@ -351,7 +355,8 @@ static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_FULL] = {full_inputs, last_stage},
 };
 
-/* Points: the numbers, a kappa each; the rotated matrices, seeds running fastest; the inputs'. */
+/* Points in their order: the dense spectra, one per kappa; the rotated matrices, whose seed changes
+ * fastest; the matrices of inputs. */
 typedef struct {
     landmark_sweep draws; /* first: see landmark_sweep_open_stages */
     const program_options *s;
@@ -433,7 +438,7 @@ static int run_dense(const methods_sweep *w, int64_t point, table *raw)
     return code;
 }
 
-/* Completes the problem of a matrix; condition 0: that of the matrix. */
+/* Completes the problem from its matrix and adds its rows. If on.condition is 0, it is computed. */
 static int run_matrix(bottleneck *b, method_problem on, atn_context *context, table *raw)
 {
     if (!b->finite) {
@@ -522,7 +527,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return run_input(w, &w->draws.points[point - made_points(w)], context, raw);
 }
 
-/* ---- For people ---- */
+/* ---- Printed summary ---- */
 
 static bool row_is(const table *rows, int64_t row, const char *spectrum, const method_choice *c,
                    int metric)
@@ -535,7 +540,7 @@ static bool row_is(const table *rows, int64_t row, const char *spectrum, const m
            cell_is(rows, row, "interval", interval_names[c->interval]);
 }
 
-/* The first row of a method at this condition; -1 if there is none. */
+/* The first row of a method at this condition number; -1 if there is none. */
 static int64_t find_row(const table *rows, const char *spectrum, const method_choice *c, int metric,
                         double condition)
 {
@@ -562,7 +567,8 @@ static table *create_shown(const methods_sweep *w, column *shown, char names[][1
     return table_create(shown, 3 + w->kappa_count);
 }
 
-/* Prints a column for every method by kappa; for matrices, for one method. */
+/* Prints the values of a column, with a line per method (or for one method only) and a column per
+ * kappa. */
 static void print_by_kappa(const methods_sweep *w, const table *rows, const char *spectrum,
                            int metric, const char *name, const method_choice *only)
 {
@@ -599,7 +605,8 @@ static const method_choice *claimed(void)
     return NULL;
 }
 
-/* How many of the inputs' matrices chebyshev-2 needs 2.4 times fewer products on. */
+/* Prints on how many of the inputs' matrices chebyshev-2 needs at least 2.4 times fewer products.
+ */
 static void print_inputs(const table *rows, int metric)
 {
     int col = table_column(rows, "fewer_than_soft"), sample = table_column(rows, "sample");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Products to 1e-6 against the condition number, from alpha A and from alpha I; above the papers'
-# metric, below |I - A X|_2. Lines are numbers, points rotated matrices of the first seed.
+# Products to 1e-6 against the condition number, from alpha A and from alpha I. Upper row: the
+# papers' metric; lower row: |I - A X|_2. Lines are dense spectra by the closed form, points are
+# rotated matrices of the first seed.
 
 set encoding utf8
 set datafile missing NaN # rows of other methods do not break a line

@@ -17,9 +17,9 @@ extern const precision precisions[PRECISIONS];
 
 const char *precision_name(precision p);
 double precision_roundoff(precision p);
-/* More steps than doubling noise needs to overflow. */
+/* Number of steps to run: more than rounding errors, which double in a step, need to overflow. */
 int precision_last(precision p);
-/* to = from as the precision holds it. */
+/* to = from, rounded to the precision. */
 void precision_round(precision p, int64_t count, const double *from, double *to);
 
 #endif

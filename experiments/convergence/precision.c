@@ -22,8 +22,8 @@
 #include "registry.h"
 #include "spectral/matrices.h"
 
-/* FIXED_STEPS: T of papers and code. DIVERGED: the residual over its floor from which on it counts
- * as diverged. */
+/* FIXED_STEPS: T of the papers and the published code. DIVERGED: a residual of at least this many
+ * times its floor counts as diverged. */
 enum { FIXED_STEPS = 20, DIVERGED = 10, LINES_SHOWN = 60 };
 
 /* 2/|A|_1^2 is on the boundary of convergence for equal row sums (convergence/initialisation). */
@@ -31,7 +31,7 @@ static const double numerator = 1.8;
 
 /* ---- Columns ---- */
 
-/* From an iterate of a trial. */
+/* A raw row: one iterate X_k of a precision_run t. */
 #define RAW_ROW(X)                                                                                 \
     X(INTEGER, point, "", "which A", point)                                                        \
     X(INTEGER, precision, "", "which of the run's precisions", index)                              \
@@ -61,7 +61,7 @@ static raw_row get_raw(const table *from, int64_t at)
     return r;
 }
 
-/* From an outcome. */
+/* A published row: one precision_outcome o. */
 #define ROW(X)                                                                                     \
     X(TEXT, input, "", "where the tokens come from", input_name(o->point->in))                     \
     X(INTEGER, m, "", "landmarks: A is m x m", o->point->m)                                        \
@@ -155,7 +155,7 @@ static const output_spec outputs[] = {
      summary_columns, COUNT(summary_columns)},
 };
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 static bool wants_storage(const program_options *s, atn_storage storage)
 {
@@ -225,7 +225,7 @@ typedef struct {
     bottleneck b;
     double *pinv, *residuals, *inverse_errors;
     int64_t rank;
-    int length; /* iterates */
+    int length; /* number of iterates */
     bool coincident;
     atn_inverse_info fixed, best;
 } precision_run;
@@ -323,7 +323,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* ---- What a curve says ---- */
+/* ---- Floor and growth of a curve ---- */
 
 precision_curve precision_judge(int count, const double *residuals, double roundoff)
 {
@@ -354,12 +354,12 @@ typedef struct {
     const landmark_point *point;
     precision p;
     const table *rows;
-    int64_t first; /* of them */
+    int64_t first; /* index of the first of them */
     int count;
-    raw_row raw; /* the first */
+    raw_row raw; /* the first row */
     precision_curve curve;
     int residual_rise, inverse_error_rise;
-    double stopped; /* residual */
+    double stopped; /* the residual of the X_k that the stopping rule returned */
 } precision_outcome;
 
 static precision_outcome read_outcome(const landmark_sweep *sweep, const table *raw, int64_t first)
@@ -508,7 +508,7 @@ static void put_summary(table *t, const char *name, group g, int64_t count,
     table_integer(t, count_those(count, list, inverse_error_rises));
 }
 
-/* Each precision, then all of them (index: their number). */
+/* Summarises each precision, then all of them together (p == listed). */
 static void summarise(table *t, const program_options *s, int64_t count,
                       const precision_outcome *outcomes)
 {

@@ -70,7 +70,7 @@ void rounding_estimates(int64_t m, const double *lambda, double alpha, double ri
         s.largest = fmax(s.largest, fabs(lambda[i]));
         b_norm = fmax(b_norm, fabs(s.mu[i]));
     }
-    double dot = (double)m * u; /* of a product of rows and columns */
+    double dot = (double)m * u; /* relative error of an inner product of length m */
     for (int64_t i = 0; i < m * m; i++)
         s.errors[i] = dot * norms[0];
     for (int k = 0; k < count; k++) {
