@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The norm bounds of SOFT (IJCV) Eq. 15 and Prop. 3 to 6, each compared with measurements, and next
- * to each the bound that does hold. */
+/* The norm bounds of SOFT (IJCV) Eq. 15 and Prop. 3 to 6, and for each the bound that does hold;
+ * all are compared with measurements. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -43,11 +43,11 @@ typedef enum {
     QUANTITIES
 } quantity;
 
-/* The quantities of a point that may have no reference in f64: |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2, A+
- * (two routes keep different eigenvalues of A). */
+/* Which of a point's quantities have no reference in f64: |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2, A+ (two
+ * routes keep different eigenvalues of A). */
 enum { FLOOR_PLAIN = 1, FLOOR_NORMALISED = 2, FLOOR_PINV = 4 };
 
-/* What each quantity hangs on. */
+/* Which of these each quantity depends on. */
 static const unsigned floors_of[QUANTITIES] = {
     [SOFT_NORM] = FLOOR_PLAIN | FLOOR_PINV,
     [SOFTPP_NORM] = FLOOR_PLAIN | FLOOR_PINV,
@@ -69,7 +69,7 @@ typedef enum { PLAIN, INVERSE, LOGITS } rounding;
 
 typedef struct {
     const char *name;
-    unsigned origins; /* where it has rows */
+    unsigned origins; /* the kinds of points that it is about */
     quantity measured, bound;
     bool proved; /* a violation is an error of this program */
     rounding magnified;
@@ -167,7 +167,8 @@ static origin point_origin(const landmark_point *p)
     return p->in ? FROM_INPUT : p->distance > 0 ? FROM_PAIR : FROM_NORMS;
 }
 
-/* The stages of --stage, or 3 and 2: 196 and 784 tokens. A file has one. */
+/* The index-th stage of --stage, or else of 3 and 2 (196 and 784 tokens), 0 past the last one. A
+ * file has one stage. */
 static int64_t get_stage(const program_options *s, const input *in, int index)
 {
     static const int64_t usual[] = {3, 2};
@@ -177,7 +178,7 @@ static int64_t get_stage(const program_options *s, const input *in, int index)
     return s->stages.count > 0 ? s->stages.items[index] : usual[index];
 }
 
-/* Points without an input; a pair is the same under all seeds. */
+/* Points without an input. Pairs do not depend on the seed and are added once. */
 static void add_own_points(landmark_sweep *sweep, uint64_t seed)
 {
     int64_t stage;
@@ -253,8 +254,8 @@ static double weight(const void *state, int64_t point)
 
 typedef struct {
     double values[QUANTITIES];
-    double kappa;  /* of what A+ keeps of A */
-    double logits; /* d times the largest of softmax's */
+    double kappa;  /* condition number of the part of A that A+ keeps */
+    double logits; /* d times the largest logit of softmax */
     unsigned floors;
 } bound_quantities;
 
@@ -294,7 +295,7 @@ static int measure_kernel(const landmark_sweep *sweep, atn_context *context, int
 }
 
 /* Whether two landmarks coincide to rounding. If not, A is nonsingular: A+ = A^-1. */
-static bool has_twins(int64_t m, const double *a)
+static bool has_equal_landmarks(int64_t m, const double *a)
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < i; j++)
@@ -311,7 +312,7 @@ static void take_inverse_norms(int64_t m, const double *a, const growth_norms *g
     out->floors = (growth->pinv_below_floor ? FLOOR_PLAIN : 0) |
                   (growth->normalised_below_floor ? FLOOR_NORMALISED : 0) |
                   (norms->below_floor ? FLOOR_PINV : 0);
-    if (out->floors && has_twins(m, a))
+    if (out->floors && has_equal_landmarks(m, a))
         return;
     values[LANDMARKS] = (double)m;
     values[LANDMARKS_SQUARED] = (double)m * (double)m;

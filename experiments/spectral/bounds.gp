@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Each bound of Eq. 15 and Prop. 3 to 6 as measured / bound: right of the line at 1 it is crossed.
+# Each bound of Eq. 15 and Prop. 3 to 6 as measured / bound: a point right of the line at 1 violates
+# it.
 set encoding utf8
 set terminal @terminal size 1500,1000 font ",13"
 set output out
@@ -12,7 +13,7 @@ add_input(name) = strstrt(inputs, '"'.name.'"') ? 0 : (inputs = inputs.'"'.name.
 stats csv using (add_input(family(strcol("input")))) nooutput
 stats csv using (column("ratio") > 0 ? column("ratio") : NaN) name "RATIO" nooutput
 
-# The order of the claims, whatever the order in which the rows came.
+# In the order of the claims, not in that of the rows.
 order = "S06-printed S06-corrected S06-iterate S06-softpp S20-eigenvalue S20-lower S20-norm S20-corrected \
 S21-printed S21-corrected S21-lower S22-printed S22-pair S22-corrected S23-printed S23-pair S23-corrected S23-lower"
 formula = '"|P^TA^+P|_2 ≤ |P|_2^2 |A^+|_2" "|P^TA^+P|_2 ≤ λ_1(S)" "|P^TX_{20}P|_2 ≤ λ_1(S)" \

@@ -18,8 +18,8 @@ do for [i = 1:words(inputs)] {
 stats csv using "seed" every ::0::0 name "SEED" nooutput
 stats csv using "eigenvalue" name "LAMBDA" nooutput
 
-# What is drawn of an input: its largest m, the first sample of the first seed. Values below its own floor, m u
-# lambda_1, are dotted with a hollow point here and there; values up to 0 have no place on a logarithmic axis and are counted.
+# An input is drawn at its largest m, with the first sample of the first seed. Values below its own floor, m u lambda_1,
+# are dotted with occasional hollow points; values up to 0 have no place on a logarithmic axis and are counted.
 chosen(i) = strcol("input") eq word(inputs, i) && column("m") == largest[i] \
   && column("sample") == 0 && column("seed") == SEED_min
 above(i) = chosen(i) && strcol("below_floor") eq "false" ? column("eigenvalue") : NaN
@@ -44,7 +44,7 @@ drawn_floor(i) = deepest[i] <= floors[i] ? floors[i] : NaN
 label_of(i) = word(inputs, i).(largest[i] == M_max ? "" : sprintf(" (m = %d)", largest[i])) \
   .(lost[i] ? sprintf("; %d values ≤ 0 left out", lost[i]) : "")
 
-# What there is more of.
+# What the CSV has and the figure leaves out.
 smaller = 0
 seeds = ""
 largest_of(name) = (sum [i = 1:words(inputs)] (word(inputs, i) eq name ? largest[i] : 0))

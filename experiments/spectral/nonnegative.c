@@ -84,8 +84,8 @@ static void close_krylov(krylov *k)
     free(k->ritz_image);
 }
 
-/* Takes in the newest image. */
-static int take_image(krylov *k)
+/* Adds the newest image to H and finds the best x of the larger space. */
+static int add_image(krylov *k)
 {
     int n = (int)k->n, last = k->count++, count = k->count;
     double *packed = allocate_vectors(count, count), *w = allocate_vectors(count, count);
@@ -123,7 +123,7 @@ static double collatz_wielandt(int64_t n, const double *x, const double *image)
     return largest;
 }
 
-/* Both bounds from the best x; they are squares of the norm until the end. */
+/* Updates both bounds from the best x. Until the end they bound the square of the norm. */
 static void narrow(const krylov *k, norm_bracket *bracket)
 {
     int n = (int)k->n;
@@ -171,7 +171,7 @@ static int iterate(streamed_matrix *m, krylov *k, double *image, norm_bracket *b
         if (code == EXIT_PASS && k->count == 0)
             sum_rows(k->n, image, bracket);
         if (code == EXIT_PASS)
-            code = take_image(k);
+            code = add_image(k);
         if (code == EXIT_PASS)
             narrow(k, bracket);
         more = k->count < MOST_STEPS && !(sqrt(bracket->upper / bracket->lower) <= 1 + wanted) &&

@@ -15,9 +15,8 @@ typedef struct {
 
 /* |M|_2^2 is the largest eigenvalue of B = M^T M. For every x: x^T B x / x^T x <= |M|_2^2
  * (Rayleigh), and for every x > 0: |M|_2^2 <= max_i (B x)_i / x_i (Collatz and Wielandt), because B
- * has no negative entry either. Both hold whatever x is, converged or not, but for the rounding of
- * sums of n numbers of one sign, n u of them. x comes from the Krylov space of B and (1, ..., 1).
- */
+ * has no negative entry either. Both hold for any x, converged or not, up to rounding: a relative n
+ * u for the sums of n numbers of one sign. x comes from the Krylov space of B and (1, ..., 1). */
 typedef struct {
     double lower, upper; /* of |M|_2 */
     int steps;           /* products by B */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SOFT (IJCV) Fig. 6b: the spectral norm of A^-1 against m, with and without normalisation; exact,
- * and of the iterate that replaces A^-1 in the papers. */
+/* SOFT (IJCV) Fig. 6b: the spectral norm of A^-1 against m, with and without normalisation, and
+ * that of the iterate that replaces A^-1 in the papers. */
 #include "spectral/norm_growth.h"
 
 #include <inttypes.h>
@@ -33,9 +33,10 @@ double growth_iterate_cap(double norm1)
     return 0.6381726863 * sqrt(ldexp(1, PAPER_STEPS + 1)) / norm1;
 }
 
-/* 0.31/N = 3e-7 (growth_iterate_cap), and rounding: each step rounds X by about m u |X|, and each
- * later one at most doubles that, while |X| itself grows to the cap, sqrt(N) times the start. This
- * adds up to a few sqrt(N) m u; the bound N m u is far larger, yet only 2e-6 at m = 16384. */
+/* How far |X_20| may exceed the cap: by 0.31/N = 3e-7 (growth_iterate_cap), and by rounding. Each
+ * step rounds X by about m u |X|, and each later step at most doubles that error, while |X| itself
+ * grows to the cap, sqrt(N) times the start. This adds up to a few sqrt(N) m u; the bound N m u
+ * that is allowed is far larger, yet only 2e-6 at m = 16384. */
 static double cap_allowance(int64_t m)
 {
     return 1e-6 + ldexp((double)m, PAPER_STEPS) * atn_dtype_roundoff(ATN_F64);
@@ -219,7 +220,7 @@ static void add_row(const landmark_point *p, const growth_norms *norms, table *t
     ROW(LIST_PUT)
 }
 
-/* What f64 cannot tell of a point. */
+/* Certifies the norms of a point where f64 cannot resolve them. */
 static int certify(const landmark_sweep *sweep, const landmark_point *p, atn_context *context,
                    growth_norms *norms)
 {
@@ -347,7 +348,7 @@ static void add_fit(table *fits, const char *name, const char *sampling, const c
 }
 
 /* Prints how many rows f64 could not resolve, and how many of them were certified. */
-static void say_what_is_certified(const table *raw)
+static void print_certified_counts(const table *raw)
 {
     int64_t certified = 0, bounds = 0, singular = 0;
     for (int64_t row = 0; row < table_rows(raw); row++) {
@@ -384,7 +385,7 @@ static int finish(const program_options *s, const void *state, const table *raw,
             }
     free(taken.m);
     free(taken.y);
-    say_what_is_certified(raw);
+    print_certified_counts(raw);
     table_print(tables[1], table_rows(tables[1]), report_stream());
     return EXIT_PASS;
 }

@@ -3,8 +3,9 @@
 set encoding utf8
 
 # The inputs and samplings in the order of the file, inputs each in quotes: a file's name may hold
-# spaces. present lists (input, sampling) that there are; floored lists (input, sampling, m, flag)
-# with lower bounds among their rows: a mean over these would say nothing, and the line ends before them.
+# spaces. present lists the pairs (input, sampling) of the CSV. floored lists the (input, sampling,
+# m, flag) whose rows include a lower bound: their mean has no meaning, and the line ends before
+# them.
 inputs = ""
 samplings = ""
 present = ""
@@ -24,7 +25,7 @@ stats csv using (add_input(strcol("input")) + add_sampling(strcol("sampling")) \
   + add_floored(strcol("input"), strcol("sampling"), column("m"), normalised_floor)) nooutput
 stats csv using "m" name "M" nooutput
 stats csv using "pinv_norm" name "EXACT" nooutput
-# An iterate may be 0.
+# The norm of an iterate may be 0, which has no place on a logarithmic axis.
 stats csv using (column("normalised_iterate_norm") > 0 ? column("normalised_iterate_norm") : 1) \
   name "ITERATE" nooutput
 
@@ -64,7 +65,7 @@ set border 3
 set tics nomirror
 unset key
 
-# In pixels, so that the strip for the legend is as high whatever the number of rows.
+# In pixels, so that the strip for the legend has the same height for any number of rows.
 height = 75.0 + legend_height + 260 * down
 top = 1 - 75 / height
 bottom = legend_height / height

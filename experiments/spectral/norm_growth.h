@@ -26,24 +26,24 @@ typedef struct {
 bool growth_below_floor(int64_t m, double lambda_min, double lambda_max);
 
 /* The norm of the inverse of a positive definite matrix with these computed eigenvalues:
- * 1/lambda_min; below the floor 1/(2 m u lambda_max). That is a lower bound if the true lambda_min
- * is at most 2 m u lambda_max: if, by Weyl, the computed matrix and the solver's backward error are
- * off by less than m u lambda_max in norm. The solver's usually is. A kernel entry is off by about
- * (d + 4) s |x - y|^2 + 3 times u, which makes a few m u in norm at most, less where A is nearly
- * diagonal. Not certified. */
+ * 1/lambda_min, or 1/(2 m u lambda_max) below the floor. The latter is a lower bound if the true
+ * lambda_min is at most 2 m u lambda_max. By Weyl it is, if the errors of the computed matrix and
+ * of the solver (backward) are together less than m u lambda_max in norm. The solver's usually is.
+ * A kernel entry has an error of about (d + 4) s |x - y|^2 + 3 times u, which makes a few m u in
+ * norm at most, less where A is nearly diagonal. Not certified. */
 double growth_inverse_norm(int64_t m, double lambda_min, double lambda_max);
 
-/* |X_T|_2 <= c sqrt(2^(T+1)) / |A|_1 for any symmetric A (S26), in exact arithmetic and but for
- * 3e-7 of it. X_T has the eigenvalues f(l) = (1 - (1 - alpha l^2)^N) / l, N = 2^T, alpha =
+/* |X_T|_2 <= c sqrt(2^(T+1)) / |A|_1 for any symmetric A (S26), in exact arithmetic and up to a
+ * relative 3e-7. X_T has the eigenvalues f(l) = (1 - (1 - alpha l^2)^N) / l, N = 2^T, alpha =
  * 2/|A|_1^2. With t = N alpha l^2, f = sqrt(alpha N) (1 - (1 - t/N)^N) / sqrt(t), and for large N
- * (1 - t/N)^N = exp(-t): the largest (1 - exp(-t)) / sqrt(t) is c = 0.6381726863, where 1 + 2 t =
- * exp(t). For T = 20, c is too small by 0.31/N = 3e-7 of itself. */
+ * (1 - t/N)^N = exp(-t). The largest (1 - exp(-t)) / sqrt(t) is c = 0.6381726863, where 1 + 2 t =
+ * exp(t). For T = 20, c is too small by a relative 0.31/N = 3e-7. */
 double growth_iterate_cap(double norm1);
 
 /* Encloses both norms of the kernel matrix of the landmarks, m x dim: of the exact numbers exp(-s
  * |x - y|^2), not of the doubles nearest to them. scale as in ref_exact_matrix. A norm that is
- * certified takes the middle of its enclosure, and its below_floor is cleared; where two landmarks
- * coincide, none is, and singular is set. Returns an exit code. */
+ * certified is set to the middle of its enclosure, and its below_floor is cleared. Where two
+ * landmarks coincide, neither is certified, and singular is set. Returns an exit code. */
 int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale,
                    growth_norms *norms);
 

@@ -129,11 +129,11 @@ static double product_norm(int64_t r, int64_t n, CBLAS_TRANSPOSE side, const dou
     return cblas_dnrm2((int)(r * n), work, 1);
 }
 
-/* Higham 2002, Theorems 8.5 and 10.3, in long double's u: G and F are those of A + dA and
- * P + dP, |dA| <= q |G| |G^T|, |dP| <= q |G| |F|, where q also holds the kernels' own errors of
- * (d + 4) s |x - y|^2 + 3 units. To first order in q that moves F^T F by
- * 4 |F|_F q |H |F||_F + q |H^T |F||_F^2, H = |G^-1| |G|. In addition, in f64, rounding F and adding
- * `kept` products: (kept + 4) u |F|_F^2. */
+/* A bound on the rounding error of S^. By Higham 2002, Theorems 8.5 and 10.3, with long double's u,
+ * the computed G and F are the exact ones of A + dA and P + dP, |dA| <= q |G| |G^T|, |dP| <= q |G|
+ * |F|; q also covers the kernels' own errors of (d + 4) s |x - y|^2 + 3 units. To first order in q
+ * this changes F^T F by 4 |F|_F q |H |F||_F + q |H^T |F||_F^2, H = |G^-1| |G|. Rounding F to f64
+ * and adding `kept` products there contributes (kept + 4) u |F|_F^2. */
 static double bound_rounding(const nystrom_factors *k, const double *f)
 {
     int64_t r = k->kept, n = k->n;

@@ -9,7 +9,7 @@ typedef struct {
     int64_t kept;     /* landmarks that are pivots; the others' pivots were m u or less */
     int64_t *pivots;  /* their numbers, room for m */
     double shortfall; /* tr(K(Q,Q) - S^) = n - tr(S^), computed in long double */
-    double rounding;  /* |S^ as computed - S^ of the kept landmarks|_F is less, to first order */
+    double rounding;  /* bounds |S^ as computed - S^ of the kept landmarks|_F to first order */
 } nystrom_approximation;
 
 /* S^ of n tokens and m landmarks, n x n, exactly symmetric; kernel exp(-s |x - y|^2).
@@ -26,12 +26,13 @@ typedef struct {
     double lowest;                  /* lambda_min(S - S^) */
     double exact;                   /* max |S - S^| over the rows of landmarks */
     double trace, norm;             /* tr(S - S^), |S - S^|_2 */
-    double rounding;                /* of the first two */
-    double least_trace, least_norm; /* for any matrix of rank m, less a bound on rounding */
+    double rounding;                /* error of lowest and of exact */
+    double least_trace, least_norm; /* of any matrix of rank m, less a bound on rounding */
 } nystrom_errors;
 
-/* EXIT_CHECK, with a line per violation that starts with `what`, unless S - S^ is semi-definite, S^
- * is S on landmarks that are tokens, and neither norm is below the least; else EXIT_PASS. */
+/* EXIT_CHECK, with a line per violation that starts with `what`, unless S - S^ is positive
+ * semi-definite, S^ equals S on landmarks that are tokens, and neither norm is below its least
+ * value; else EXIT_PASS. */
 int nystrom_judge(const char *what, const nystrom_errors *errors);
 
 #endif

@@ -18,7 +18,7 @@ static double *allocate_matrix(int64_t rows, int64_t cols)
     return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
 }
 
-/* Products round (i, j) and (j, i) apart. */
+/* A product rounds (i, j) and (j, i) differently. */
 static void symmetrise(int64_t n, double *a)
 {
     for (int64_t i = 0; i < n; i++)
@@ -26,8 +26,8 @@ static void symmetrise(int64_t n, double *a)
             a[i * n + j] = a[j * n + i] = 0.5 * (a[i * n + j] + a[j * n + i]);
 }
 
-/* P (m x n, m <= n) as seen by P^T X P: with P = U diag(sigma) V^T, the m x m matrix
- * r = U diag(sigma) has P^T X P = V (r^T X r) V^T, so that both have the same nonzero eigenvalues.
+/* Reduces P (m x n, m <= n) for norms of P^T X P: with P = U diag(sigma) V^T, the m x m matrix r =
+ * U diag(sigma) has P^T X P = V (r^T X r) V^T, so that both have the same nonzero eigenvalues.
  * Forming P P^T instead would square P's condition number. norm receives |P|_2. */
 static int reduce_cross_kernel(int64_t m, int64_t n, const double *p, double *r, double *norm)
 {
@@ -84,7 +84,7 @@ static void normalise(int64_t m, const double *a, double *x)
     free(root);
 }
 
-/* x: A+. Leaves it normalised. */
+/* Computes A+ in x and measures its norms; x is normalised afterwards. */
 static int measure_pinv(int64_t m, const double *a, const double *r, double *x,
                         attention_norms *norms)
 {
@@ -139,8 +139,7 @@ int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r)
     return EXIT_ENVIRONMENT;
 }
 
-/* The largest eigenvalue of Z^T Z and of that of Z's first rows alone: of z z^T and of its leading
- * block. */
+/* |Z^T Z|_2, and the same for Z's first rows alone: the norms of Z Z^T and of its leading block. */
 static int gram_norms(int64_t m, int64_t rank, int64_t coarse_rank, const double *z,
                       inverse_norms *norms)
 {
@@ -167,7 +166,7 @@ static int64_t count_above(int64_t m, const double *lambda, double cut)
     return count;
 }
 
-/* X = D^-1/2 A+ D^-1/2: like A+, with D^-1/2 r in place of r. */
+/* The norms of r^T A+ r. For D^-1/2 A+ D^-1/2 (SOFT++) r is D^-1/2 times that of P. */
 static int measure_factored(int64_t m, const double *lambda, const double *w, const double *r,
                             int64_t *rank, inverse_norms *norms)
 {
@@ -184,7 +183,7 @@ static int measure_factored(int64_t m, const double *lambda, const double *w, co
     return code;
 }
 
-/* |r^T X r|_2 for X_20 from a given start, of D^-1/2 X D^-1/2 if normalised. */
+/* |r^T X r|_2 for X = X_20 of a method, or X = D^-1/2 X_20 D^-1/2 if normalised. */
 static int measure_iterate(atn_context *context, atn_inverse_method method, bool normalised,
                            int64_t m, double *a, const double *r, double *norm)
 {

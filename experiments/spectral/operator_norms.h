@@ -11,8 +11,8 @@
 /* All return an exit code: EXIT_CHECK, reported and the numbers set, if two routes to eigenvalues
  * disagree. */
 
-/* The norms of Eq. 15, for A (m x m) and P (m x n); D = diag(A 1). A+ drops eigenvalues
- * <= m u lambda_max. */
+/* The norms of Eq. 15, for A (m x m) and P (m x n); D = diag(A 1). A+ leaves out eigenvalues <= m u
+ * lambda_max. */
 typedef struct {
     double soft, iterate, softpp; /* |P^T X P|_2 for X = A+, X_20 of nr-paper, D^-1/2 A+ D^-1/2 */
     double p_norm;                /* |P|_2 */
@@ -27,10 +27,10 @@ int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *
 int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r);
 
 /* |P^T X P|_2 for each X that replaces A+ in SOFT, and for D^-1/2 A+ D^-1/2 in SOFT++. A+ is never
- * formed: with A = W diag(lambda) W^T and P = r Q^T (QR), P^T A+ P has the norm of Z^T Z,
- * Z = diag(lambda)^-1/2 W^T r, which loses half the digits that an explicit A+ would. */
+ * formed: with A = W diag(lambda) W^T and P = r Q^T (QR), P^T A+ P has the norm of Z^T Z, Z =
+ * diag(lambda)^-1/2 W^T r. This loses half as many digits as an explicit A+ would. */
 typedef struct {
-    double exact;  /* X = A+, eigenvalues <= m u lambda_max dropped */
+    double exact;  /* X = A+ without the eigenvalues <= m u lambda_max */
     double coarse; /* the same with a cut 1000 times higher, which shows the influence of the cut */
     double paper;  /* X_20 of nr-paper */
     double published; /* X_20 of the published code: nr-soft, nr-softpp */
@@ -56,7 +56,7 @@ typedef struct {
 int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_norms *norms);
 
 /* S = softmax(Q K^T / sqrt(d)) with keys other than the queries: its eigenvalues are complex, and
- * by one route only (dgeev). */
+ * are computed by one route only (dgeev). */
 typedef struct {
     double radius;            /* the largest |eigenvalue| */
     double lowest;            /* the smallest real part */

@@ -101,7 +101,8 @@ static const int64_t usual_sides[EFFORT_COUNT][7] = {[EFFORT_QUICK] = {14, 22, 2
                                                      [EFFORT_DEFAULT] = {14, 22, 28, 44, 56},
                                                      [EFFORT_FULL] = {14, 22, 28, 44, 56, 64, 112}};
 
-/* Larger points take hours: n x n kernels are computed in every step, and A has 20 steps. */
+/* Larger points take hours: the norms of n x n matrices compute all entries again in every step,
+ * and the inverse of A takes 20 steps. */
 enum { LARGEST_SIDE = 128, MOST_LANDMARKS = 1024 };
 
 static int64_t usual_samples(const program_options *s, const input *in)
@@ -184,7 +185,7 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
              input_name(p->in), view_names[p->kind], grid_tokens(&p->grid), p->sample, p->seed);
 }
 
-/* The inverses of n/4 landmarks. */
+/* The cost of inverting A of n/4 landmarks, up to a factor. */
 static double weight(const void *state, int64_t point)
 {
     double n = (double)grid_tokens(&((const landmark_sweep *)state)->points[point].grid);
@@ -289,7 +290,7 @@ static void add_row(const landmark_point *p, int rule, const measured *norm, tab
     ROW(LIST_PUT)
 }
 
-/* EXIT_CHECK, reported, unless low <= high but for rounding. */
+/* EXIT_CHECK, reported, unless low <= high up to rounding. */
 static int check_order(const landmark_point *p, const char *what, double low, double high,
                        double allowance)
 {
@@ -301,7 +302,8 @@ static int check_order(const landmark_point *p, const char *what, double low, do
     return EXIT_CHECK;
 }
 
-/* Sums of n numbers of one sign, and of the d products in a logit of size |q|^2/sqrt(d). */
+/* The rounding error of sums of n numbers of one sign, and of the d products in a logit of size
+ * |q|^2/sqrt(d), with a margin of 10. */
 static double sum_allowance(const token_set *t)
 {
     double largest = 0;
@@ -345,10 +347,11 @@ static int measure_exact(const landmark_point *p, token_set *t, table *raw, doub
     return code;
 }
 
-/* 0 <= P^T X P <= S in the Loewner order for every X with 0 <= X <= A+, as exact inverses and
- * filters are. Beyond it rounding may move an exact norm by 2 c sqrt(u/m), c a modest number: Z is
- * off by u |P| / sqrt(m u lambda_max) where an eigenvalue is at the cut, and |P|^2 <= lambda_max
- * |S^|. X_20 has norms up to 924/|A|_1 and doubles its rounding errors 20 times: 2^20 u 924. */
+/* Checks that 0 <= P^T X P <= S in the Loewner order, which holds for every X with 0 <= X <= A+, as
+ * exact inverses and filters are. Rounding may take an exact norm beyond it by a relative 2 c
+ * sqrt(u/m), c a modest number: the error of Z is u |P| / sqrt(m u lambda_max) where an eigenvalue
+ * is at the cut, and |P|^2 <= lambda_max |S^|. X_20 has norms up to 924/|A|_1, and its rounding
+ * errors double 20 times: 2^20 u 924. */
 static int check_soft(const landmark_point *p, const form_norms *norms, double lambda_1)
 {
     double u = atn_dtype_roundoff(ATN_F64);

@@ -12,7 +12,7 @@ views = "enlarged cropped"
 set terminal @terminal size 330 * across + 480, 940 font ",13"
 set output out
 
-# A line per operator, inverse and rule of landmarks; "-" is whatever there is.
+# A line per operator, inverse and rule of landmarks; "-": the exact matrix has no inverse.
 operators = "gaussian soft soft softpp softpp softpp softmax"
 inverses = "- nr-soft nr-soft nr-softpp nr-softpp nr-softpp -"
 rules = "none m49 stride2 m49 stride4 stride2 none"

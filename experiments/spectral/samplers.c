@@ -32,9 +32,9 @@ static random_stream *open_stream(const sampler_source *from, const char *purpos
     return r;
 }
 
-/* The random numbers that a sampling needs, to be freed: m of m drawn without replacement,
- * uniforms, or weights. */
-static void *give_numbers(const sampler_source *from, const sampler *with, int64_t draw,
+/* Draws the random numbers that a sampling needs: m of n indices without replacement, uniforms, or
+ * weights. The result is to be freed. */
+static void *draw_numbers(const sampler_source *from, const sampler *with, int64_t draw,
                           atn_sampling *sampling)
 {
     int64_t n = from->n, m = sampling->count, d = from->dim;
@@ -80,7 +80,7 @@ int sampler_take(const sampler *with, const sampler_source *from, int64_t m, int
                              .scale = from->scale};
     if (with->kind == ATN_SAMPLING_POOL && grid->windows)
         sampling.kind = ATN_SAMPLING_WINDOW;
-    void *numbers = give_numbers(from, with, draw, &sampling);
+    void *numbers = draw_numbers(from, with, draw, &sampling);
     atn_tensor tokens = atn_tensor_dense(from->tokens, ATN_F64, 1, 1, from->n, from->dim);
     atn_tensor to = atn_tensor_dense(landmarks, ATN_F64, 1, 1, m, from->dim);
     int code = check_status(context, staged_sample(context, &sampling, &tokens, &to), from->name);

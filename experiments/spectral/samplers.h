@@ -31,8 +31,8 @@ typedef struct {
     int64_t sample;
 } sampler_source;
 
-/* m landmarks (m x dim) by a draw of the sampler; pool (and conv) take what the grid's stride
- * gives, which is to be m, and on windows pool averages those. Returns an exit code. */
+/* m landmarks (m x dim) by one draw of the sampler. pool and conv give as many as the grid's stride
+ * does, which must be m; on a grid of windows, pool averages the windows. Returns an exit code. */
 int sampler_take(const sampler *with, const sampler_source *from, int64_t m, int64_t draw,
                  atn_context *context, double *landmarks);
 

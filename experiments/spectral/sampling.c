@@ -24,7 +24,7 @@
 
 enum { VALUE_DIM = 32 };
 
-/* Draws of a sampler that is random. */
+/* How many draws a sampler gets. */
 static int64_t draws_of(const program_options *s, const sampler *with)
 {
     static const int64_t usual[EFFORT_COUNT] = {
@@ -108,7 +108,7 @@ static int add_points(landmark_sweep *sweep, uint64_t seed, const input *in, int
     for (int i = 0; i < count && code == EXIT_PASS; i++) {
         token_grid grid = stage_grid(in, stage);
         int64_t given = choose_stride(&grid, m[i]);
-        if (given == before) /* a file has fewer numbers to give */
+        if (given == before) /* a file may give the same number again */
             continue;
         before = given;
         code = landmark_sweep_add_stage(sweep, seed, in, stage, m[i], samples[s->effort]);
@@ -143,7 +143,8 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     return code;
 }
 
-/* n^3 for eigenvalues, a few times per draw; n m^2 in long double counts some thirty times. */
+/* n^3 for eigenvalues, a few times per draw. An operation of n m^2 in long double costs some thirty
+ * times as much. */
 static double weight(const void *state, int64_t point)
 {
     const landmark_point *p = &((const landmark_sweep *)state)->points[point];
@@ -241,7 +242,7 @@ static int measure_bottleneck(const point_data *data, const double *landmarks, s
     return code;
 }
 
-/* The largest |row| entry of the tokens that equal a pivot. */
+/* The largest absolute entry in the rows of tokens that equal a pivot landmark. */
 static double largest_on_pivots(const point_data *data, const double *landmarks,
                                 const nystrom_approximation *made, const double *difference)
 {
@@ -257,8 +258,8 @@ static double largest_on_pivots(const point_data *data, const double *landmarks,
     return largest;
 }
 
-/* Eigenvalues of S - S^ by one route, compared with the trace and the Frobenius norm, which they
- * must add up to within n times their own rounding. */
+/* Eigenvalues of S - S^ by one route. Their sum and the root of their sum of squares must agree
+ * with the trace and the Frobenius norm to within n times their own rounding. */
 static int measure_difference(const point_data *data, const double *difference, sampler_errors *out)
 {
     int64_t n = data->n;
@@ -310,7 +311,7 @@ static int measure_approximation(const point_data *data, const sampler *with,
 
 /* ---- Rows ---- */
 
-/* The eigenvalues of S that the best matrix of rank m leaves out. */
+/* The sum of the eigenvalues of S that the best matrix of rank m leaves out. */
 static double best_trace(const point_data *data)
 {
     double sum = 0;
@@ -427,7 +428,7 @@ typedef struct {
 static const char *const keys[] = {"input", "n", "m"};
 enum { KEYS = sizeof keys / sizeof *keys };
 
-/* A row of raw is of the same input, n and m as row `like`, and by a sampler. */
+/* Whether a row of raw has the input, n and m of row `like` and the sampler `name`. */
 static bool belongs(const table *raw, int64_t row, int64_t like, const char *name)
 {
     return table_rows_agree(raw, row, like, keys, KEYS) && cell_is(raw, row, "sampler", name);
@@ -495,7 +496,7 @@ static void summarise(const table *raw, int64_t like, const char *name, int64_t 
     SUMMARY_ROW(LIST_PUT)
 }
 
-/* All samplers of the input, n and m of row `like`. */
+/* Adds the rows of all samplers for the input, n and m of row `like`. */
 static void summarise_all(const table *raw, int64_t like, table *summary)
 {
     double medians[SAMPLERS];

@@ -104,7 +104,7 @@ static int add_point(landmark_sweep *sweep, landmark_point point)
     return EXIT_PASS;
 }
 
-/* An input under one seed. Null: heterogeneous norms. */
+/* Adds the points of an input under one seed, or of tokens with heterogeneous norms (null). */
 static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
 {
     landmark_point point = {.seed = seed, .in = in};
@@ -133,7 +133,7 @@ static void add_ratios(landmark_sweep *sweep, int64_t n)
                                                     .grid = {.height = n, .width = 1}});
 }
 
-/* The same under all seeds. */
+/* Adds the points with a dominant token, which do not depend on the seed. */
 static void add_dominant(landmark_sweep *sweep)
 {
     int64_t n;
@@ -204,7 +204,8 @@ static void make_norms(uint64_t seed, int64_t sample, int64_t n, double *tokens)
     random_free(r);
 }
 
-/* With |e|^2 = sqrt(d) logits are products of the tokens on a line: c = 1. */
+/* Tokens on a line, multiples of an e with |e|^2 = sqrt(d): the logits are products of the
+ * multiples, as in ref_dominant_softmax with c = 1. */
 static void make_dominant(double norm, int64_t n, double *tokens)
 {
     for (int64_t i = 0; i < n; i++)
@@ -226,7 +227,7 @@ static int make_tokens(const landmark_point *p, int64_t sample, double *tokens)
 
 /* ---- Rows ---- */
 
-/* EXIT_CHECK, reported, unless low <= high but for the allowance. */
+/* EXIT_CHECK, reported, unless low <= high up to the allowance. */
 static int check_order(const landmark_point *p, const char *what, double low, double high,
                        double allowance)
 {
