@@ -80,7 +80,7 @@ double accuracy_rounding(const attention_case *c, atn_dtype dtype)
            atn_storage_roundoff(c->choice.storage);
 }
 
-/* Where the reference has no value the library must report that, and nothing else is judged. */
+/* Where the reference has no value, only that the library reports it is judged. */
 static void judge_without_reference(atn_status status, atn_status reference, accuracy *a)
 {
     bool noticed = status == ATN_NONFINITE;
@@ -131,10 +131,10 @@ enum { FEATURES = 64, ROUNDS = 4, BUCKETS = 16, MOST_CHUNK = 64 };
 
 typedef struct {
     const input *in;
-    const char *text; /* as on the command line */
+    const char *text; /* the input as named on the command line */
     atn_operator op;
     int variant;
-    int64_t n, m; /* m: 0 where the operator has none */
+    int64_t n, m; /* landmarks; 0 where the operator has none */
     int64_t sample;
     uint64_t seed;
 } accuracy_point;
@@ -152,7 +152,7 @@ static const char *const usual_inputs[] = {"photos",    "smooth",     "smooth:8"
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 
 /* The defaults of an effort: landmarks, and numbers of tokens (ended by 0), each with the inputs
- * that are run with so many tokens. */
+ * that are run with this number. */
 static const struct {
     int64_t m;
     struct usual_tokens {
@@ -165,7 +165,8 @@ static const struct {
     [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, usual_inputs}}},
 };
 
-/* The largest divisor of n up to 64 with at least four chunks, if n has one. */
+/* The largest divisor of n that is at most 64 and gives at least four chunks; 1 if there is none.
+ */
 static int64_t chunk_of(int64_t n)
 {
     int64_t chunk = n / 4 < MOST_CHUNK ? n / 4 : MOST_CHUNK;
@@ -202,7 +203,7 @@ static attention_choice choice_of(const accuracy_point *p, atn_storage storage)
                               .buckets = BUCKETS};
 }
 
-/* The number of landmarks that an operator has if so many are requested; 0: it has none. */
+/* The number of landmarks that an operator has if p->m are requested; 0: it has none. */
 static int64_t landmarks_of(const accuracy_point *p)
 {
     attention_choice choice = choice_of(p, ATN_STORAGE_NATIVE);
@@ -247,7 +248,7 @@ static void add_points(accuracy_sweep *w, accuracy_point point)
     for (int i = 0; i < numbers; i++) {
         point.m = s->landmarks.count > 0 ? s->landmarks.items[i] : usual[s->effort].m;
         point.m = landmarks_of(&point);
-        if (point.m == taken) /* two requested numbers give the same, or the operator has none */
+        if (point.m == taken) /* the same number again, or an operator without landmarks */
             continue;
         taken = point.m;
         for (int j = 0; j < s->seeds.count; j++) {
@@ -260,7 +261,7 @@ static void add_points(accuracy_sweep *w, accuracy_point point)
     }
 }
 
-/* Whether an input is run with a default number of tokens. */
+/* Whether an input is run with a default number of tokens: always if --input is given. */
 static bool is_usual(const program_options *s, const struct usual_tokens *tokens, const char *name)
 {
     bool found = s->inputs.count > 0;
@@ -290,7 +291,7 @@ static void add_input_points(accuracy_sweep *w, accuracy_point point)
     }
 }
 
-/* In the registry's order. */
+/* Adds all points, in the registry's order. */
 static void add_all(accuracy_sweep *w)
 {
     const program_options *s = w->s;
@@ -380,7 +381,7 @@ static void replay(const void *state, int64_t point, options_point *options)
 
 /* ---- A point ---- */
 
-/* A variant on numbers rounded to one type, and the expected output. */
+/* A variant on numbers rounded to one type, and the exact output. */
 typedef struct {
     attention_case c;
     double *tokens, *want;
@@ -402,8 +403,8 @@ static void load_tokens(accuracy_trial *t, const double *tokens)
     c->q = c->v = t->tokens;
 }
 
-/* The buckets are given, by the reference's hash: near a border between two of them rounding may
- * move a token, which is not a question of accuracy. */
+/* The buckets are given, computed by the reference's hash: near a border between two of them
+ * rounding may move a token, which is not a question of accuracy. */
 static void hash_tokens(accuracy_trial *t)
 {
     attention_case *c = &t->c;
@@ -498,7 +499,8 @@ static int run_dtype(const accuracy_point *p, const accuracy_trial *t, atn_dtype
     return code;
 }
 
-/* The rows of one storage. kappa is that of the first trial made, whose numbers are f32's. */
+/* Adds the rows of one storage, if wanted. kappa is computed for native storage, whose numbers are
+ * f32's, and is used for all others. */
 static int run_storage(const accuracy_sweep *w, const accuracy_point *p, atn_storage storage,
                        bool wanted, const double *tokens, double *kappa, atn_context *context,
                        table *raw)
@@ -550,9 +552,9 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* ---- For people ---- */
+/* ---- Printed summary ---- */
 
-/* What was seen of a variant in one type. */
+/* The verdicts on a variant in one type. */
 typedef struct {
     int count[REF_SKIPPED + 1];
     double worst, fewest;
@@ -571,7 +573,7 @@ static void count_row(const table *raw, int64_t row, tally *t)
     t->count[i]++;
 }
 
-/* "10p 2m 1F 3s" */
+/* Writes counts such as "10p 2m 1F 3s". */
 static void put_counts(table *to, const tally *t)
 {
     char text[64] = "";

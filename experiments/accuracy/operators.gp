@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Correct digits of every operator and variant, in the registry's order, one colour per type. A point is an input, a
-# number of tokens, a sample; a cross where the verdict is FAIL. Rows without a verdict, some of which have error
-# 0 because a mean is the answer, stand in a strip of their own below the axis, whatever their digits are, at random heights.
+# Correct digits of every operator and variant, in the registry's order, one colour per type. A
+# point is an input, a number of tokens and a sample, and a cross where the verdict is FAIL. Rows
+# without a verdict (some have error 0 because the answer is a mean) are drawn at random heights in
+# a separate strip below the axis, whatever their digits.
 set encoding utf8
 set terminal @terminal size 1800,900 font ",14"
 set output out

@@ -15,17 +15,17 @@ typedef struct {
     const char *reason; /* why it is skipped, or FAILs without a comparison; "" */
     bool measured;      /* the reference has a value; else relative_error and digits are 0 */
     double relative_error, digits;
-    double rounding; /* the sum of one relative rounding error per stored number and term */
+    double rounding; /* sum of the relative rounding errors of all terms and of a stored number */
     double ratio;    /* relative_error / (kappa rounding); NaN where it is not judged */
     bool fault;      /* FAILs, and not because of conditioning alone */
 } accuracy;
 
-/* The rounding error of an output that nothing magnifies: N u for sums of N terms in the
- * dtype, and the storage's u once more, because sums are not made in it. */
+/* The relative rounding error to be expected of an output if nothing magnifies it: N u of the dtype
+ * for sums of N terms, plus the storage's u once, because sums are not formed in it. */
 double accuracy_rounding(const attention_case *c, atn_dtype dtype);
 
-/* The output `out` (n x value_dim, of the dtype) of a call that returned `status`, for a case of
- * one head. want is ref_attention's answer, of status `reference`. */
+/* Judges the output `out` (n x value_dim, of the dtype) of a call that returned `status`, for a
+ * case of one head. want is ref_attention's answer, of status `reference`. */
 accuracy accuracy_judge(const attention_case *c, atn_dtype dtype, const void *out,
                         atn_status status, const double *want, atn_status reference, double kappa);
 
