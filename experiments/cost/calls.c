@@ -16,7 +16,7 @@ const char *call_mode_name(bool backward)
     return backward ? "forward+backward" : "forward";
 }
 
-/* Fills in numbers in [-1, 1), fast: every page becomes resident. */
+/* Fills in numbers in [-1, 1), fast; this makes every page resident. */
 static void fill(int64_t count, uint32_t state, float *values)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -25,8 +25,8 @@ static void fill(int64_t count, uint32_t state, float *values)
     }
 }
 
-/* To be freed; null if there is none. The tables of 4 KiB pages outgrow the caches at some n, which
- * would look like growth of the operator. */
+/* Memory to be freed; null if there is none. Huge pages, because page tables of 4 KiB pages outgrow
+ * the caches at some n, which would look like growth of the operator. */
 static float *take_memory(size_t bytes)
 {
     enum { HUGE_PAGE = 2 << 20 };

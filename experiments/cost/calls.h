@@ -20,8 +20,8 @@ enum {
 /* The arrays of a call: inputs and outputs. */
 typedef struct {
     attention_case problem;
-    atn_tensor arrays[CALL_ARRAYS]; /* null data: not of this call */
-    bool borrowed;                  /* they belong to another call */
+    atn_tensor arrays[CALL_ARRAYS]; /* null data: not part of this call */
+    bool borrowed;                  /* the arrays belong to another call */
 } prepared_call;
 
 /* Whether a call has an array: K where the operator can take one, gradients with backward. */
@@ -34,12 +34,12 @@ const char *call_mode_name(bool backward);
  * ran out; the call must be closed in any case. */
 bool call_open(const cost_setting *setting, bool backward, prepared_call *call);
 
-/* A call with at most as many tokens, heads and channels as another, whose arrays it uses from
+/* A call with at most as many tokens, heads and channels as another, whose arrays it shares, from
  * their start. */
 void call_open_within(const cost_setting *setting, const prepared_call *other, prepared_call *call);
 void call_close(prepared_call *call);
 
-/* Runs a plan of the call's description and shape. */
+/* Run a plan that was made for the call's description and shape. */
 atn_status call_forward(atn_plan *plan, prepared_call *call);
 atn_status call_backward(atn_plan *plan, prepared_call *call);
 

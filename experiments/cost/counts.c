@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exact counts of every operator at the papers' settings, and what the papers print. */
+/* Exact counts of every operator at the papers' settings, and the papers' formulas and numbers. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -7,10 +7,10 @@
 #include "cost/formulas.h"
 #include "registry.h"
 
-/* ---- What there is to do: operators x n x m ---- */
+/* ---- Points: operators x n x m ---- */
 
 typedef struct {
-    cost_setting *items; /* the first variant; landmarks 0 if it has none */
+    cost_setting *items; /* the first variant; landmarks is 0 if the operator has none */
     int64_t count;
 } counts_sweep;
 

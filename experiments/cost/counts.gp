@@ -5,7 +5,7 @@ set terminal @terminal size 1500,820 font ",14"
 set output out
 set datafile missing NaN # rows of other operators do not interrupt a line
 
-# Operators with their first variant; of several m the first one in the file.
+# Operators with the first variant and, of several m, the first one in the file.
 operators = ""; variants = ""; landmarks = ""
 add(name) = strstrt(" ".operators, " ".name." ") ? 0 : (operators = operators.name." ", \
   variants = variants.strcol("variant")." ", landmarks = landmarks."m".strcol("m")." ", 0)

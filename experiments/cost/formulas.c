@@ -105,7 +105,7 @@ static double exps(const sizes *s, const atn_cost *cost)
     return cost->exps;
 }
 
-/* P = K(Q, L) is evaluated twice; an implementation that keeps it evaluates it once. */
+/* The operator evaluates P = K(Q, L) twice; an implementation that keeps P evaluates it once. */
 static double exps_once(const sizes *s, const atn_cost *cost)
 {
     return cost->exps - s->h * s->n * s->m;
@@ -128,7 +128,7 @@ typedef struct {
     double (*printed)(const sizes *);
     double (*counted)(const sizes *, const atn_cost *);
     bool exact;
-    bool above_soft; /* without the count of soft's variant of that name */
+    bool above_soft; /* subtract the count of soft's variant of that name */
     const char *difference;
 } statement_row;
 
@@ -183,8 +183,8 @@ static const statement_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* As in SOFT (IJCV) Fig. 1b; eight times the tokens with m fixed, and with the stride fixed, as in
- * the published code; and all in one head. */
+/* The setting of SOFT (IJCV) Fig. 1b; eight times its tokens, with m fixed, and with the stride
+ * fixed as in the published code; and all of its channels in one head. */
 static const struct {
     int64_t tokens, landmarks, heads;
 } settings_of_rows[] = {
@@ -296,28 +296,28 @@ static int add_crossover(table *t, atn_context *context, int64_t heads)
 
 /* ---- N04: SOFT-Tiny ---- */
 
-/* Stage 4 is left out: its attention is softmax in the published code, without m. The cost of
- * sampling, which hardly depends on m, is left out, too. */
+/* Stage 4 is left out: its attention is softmax in the published code, without m. So is the cost of
+ * sampling, which hardly depends on m. */
 static const struct {
     int64_t tokens, heads;
 } stages[] = {{56 * 56, 2}, {28 * 28, 4}, {14 * 14, 10}};
 enum { STAGES = sizeof stages / sizeof *stages };
 
-/* Both papers print the same memory and FLOPs, though Tiny has other depths in each. */
+/* Both papers print the same memory and FLOPs, though Tiny has different depths in them. */
 static const struct {
     const char *source;
     int64_t layers[STAGES];
 } tinies[] = {{"NeurIPS Tab. 4a", {1, 2, 3}}, {"SOFT (IJCV) Tab. 9", {2, 2, 5}}};
 enum { TINIES = sizeof tinies / sizeof *tinies };
 
-/* As printed, to two digits. */
+/* As printed, with one decimal of 10^9. */
 static const struct {
     int64_t landmarks;
     double bytes, multiply_adds;
 } table9[] = {{36, 15.1e9, 1.9e9}, {49, 15.8e9, 1.9e9}, {64, 16.9e9, 2.0e9}, {81, 18.5e9, 2.1e9}};
 enum { TABLE9 = sizeof table9 / sizeof *table9, TABLE9_BATCH = 128 };
 
-/* The attention of stages 1 to 3. */
+/* Counts of the attention in stages 1 to 3. */
 typedef struct {
     double flops, flops_of_steps, state_bytes, array_bytes;
 } attention_count;

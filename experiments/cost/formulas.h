@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the papers print about costs, evaluated, next to exact counts: counts_formulas.csv. */
+/* The papers' statements about costs, evaluated and compared with exact counts:
+ * counts_formulas.csv. */
 #ifndef EXPERIMENTS_COST_FORMULAS_H
 #define EXPERIMENTS_COST_FORMULAS_H
 
@@ -8,11 +9,11 @@
 enum { FORMULAS_COLUMNS = 15 };
 extern const column formulas_columns[FORMULAS_COLUMNS];
 
-/* Adds all rows. Returns an exit code: EXIT_CHECK if a formula that counts what the operator does
- * is not equal to the count. */
+/* Adds all rows. Returns an exit code: EXIT_CHECK if a formula that is to count exactly what the
+ * operator does differs from the count. */
 int formulas_evaluate(table *t);
 
-/* For people: without the words. */
+/* Prints the table without its columns of explanations. */
 void formulas_print(const table *t);
 
 #endif

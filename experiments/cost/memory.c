@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory against the number of tokens: measured, exact, and
- * that of the arrays in the papers' descriptions. */
+/* SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory against the number of tokens: as measured, as planned
+ * (exact), and of the arrays in the papers' descriptions. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "cost/resident.h"
 #include "registry.h"
 
-/* ---- What the descriptions hold beyond inputs and outputs, in elements of one head ---- */
+/* ---- Arrays of the papers beyond inputs and outputs, in elements of one head ---- */
 
 static double all_pairs(const cost_setting *s, const attention_case *c)
 {
@@ -36,13 +36,13 @@ static double performer_features(const cost_setting *s, const attention_case *c)
     return 2 * (double)s->tokens * (double)c->desc.performer.projection.rows;
 }
 
-/* A cosine and a sine of each. */
+/* A cosine and a sine of each feature, for Q and K. */
 static double fourier_features(const cost_setting *s, const attention_case *c)
 {
     return 4 * (double)s->tokens * (double)c->desc.rff.projection.rows;
 }
 
-/* Q and K, normalised or through a feature map as wide as they are. */
+/* Q and K, normalised or mapped to features as wide as they are. */
 static double both_mapped(const cost_setting *s, const attention_case *c)
 {
     return 2 * (double)s->tokens * (double)s->dim;
@@ -54,7 +54,7 @@ static double queries_mapped(const cost_setting *s, const attention_case *c)
     return (double)s->tokens * (double)s->dim;
 }
 
-/* Each weighted by a cosine and a sine. */
+/* Q and K, each weighted by a cosine and a sine. */
 static double both_weighted(const cost_setting *s, const attention_case *c)
 {
     return 2 * both_mapped(s, c);
@@ -66,7 +66,7 @@ static double sima_arrays(const cost_setting *s, const attention_case *c)
     return both_mapped(s, c) + (tokens ? all_pairs(s, c) : 0);
 }
 
-/* In every round: a token's weights of two chunks. */
+/* In every round each token has weights for two chunks. */
 static double chunk_pairs(const cost_setting *s, const attention_case *c)
 {
     return (double)c->desc.lsh.rounds * (double)s->tokens * 2 * (double)c->desc.lsh.chunk;
@@ -93,13 +93,13 @@ static double materialised_bytes(const cost_setting *s)
     return (double)s->heads * elements * sizeof(float);
 }
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 typedef struct {
     cost_setting setting;
     bool backward;
-    double work;                         /* flops, and exps at what they cost */
-    double workspace, doubled_workspace; /* of n and of 2 n tokens */
+    double work;                         /* flops, and exps at their cost in flops */
+    double workspace, doubled_workspace; /* for n and for 2 n tokens */
 } memory_point;
 
 typedef struct {
@@ -109,12 +109,12 @@ typedef struct {
     const char *obstacle; /* why resident memory cannot be measured here; null: it can */
 } memory_sweep;
 
-/* Memory does not depend on how long a call takes: n is limited by the time. Lists end with 0; the
- * first of two is for forward, the other for forward+backward. */
+/* Long calls need no more memory, but n must be limited to keep them short. Lists end with 0; the
+ * first of two is for forward, the second for forward+backward. */
 static const struct {
     int64_t multiples[2][PAPER_MULTIPLES + 1]; /* n/784, in 12 heads */
     int64_t far[2][5];                         /* n, in one head */
-    double most_work, most_other_work; /* forward, linear in n; backward, or quadratic in n */
+    double most_work, most_other_work;         /* linear in n and forward; all others */
 } efforts[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {{{1, 2, 3}, {1, 2, 3}}, {{10000}, {10000}}, 2e9, 2e9},
     [EFFORT_DEFAULT] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 4}},
@@ -127,13 +127,13 @@ static const struct {
                      2e12},
 };
 
-/* The setting of SOFT (IJCV) Fig. 1b: measured for all operators, however long it takes. */
+/* The setting of SOFT (IJCV) Fig. 1b: all operators are measured there, however long it takes. */
 static bool is_in_figure(const memory_point *p)
 {
     return !p->backward && p->setting.heads == PAPER_HEADS;
 }
 
-/* Adds the point if there is time for it. */
+/* Adds the point unless its call takes too long. */
 static int add_point(memory_sweep *w, const program_options *s, atn_context *context,
                      cost_setting setting, bool backward)
 {
@@ -235,7 +235,7 @@ static void replay(const void *state, int64_t point, options_point *options)
 
 /* ---- A point ---- */
 
-/* O(n) for every operator: twice the tokens need at most twice the memory. */
+/* Memory is O(n) for every operator: twice the tokens need at most twice the workspace. */
 static int check_growth(const memory_point *p)
 {
     if (p->doubled_workspace <= 2 * p->workspace)
@@ -287,7 +287,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     int code = check_growth(p);
     bool fitted = resident_fits(&p->setting, p->backward, p->workspace, w->threads);
     bool measured = fitted && !w->obstacle;
-    if (fitted) /* runs under sanitisers, too, though their memory is not measured */
+    if (fitted) /* the call runs under sanitisers, too, where its memory is not measured */
         code = exit_worst(code, resident_measure(&p->setting, p->backward, &bytes));
     if (code == EXIT_ENVIRONMENT)
         return code;
@@ -318,7 +318,7 @@ static const char *const quantities[] = {"bytes_measured", "bytes_total", "bytes
                                          "bytes_materialised"};
 enum { QUANTITIES = sizeof quantities / sizeof *quantities };
 
-/* Missing is NaN. */
+/* NaN if missing. */
 static double row_bytes(const table *raw, int64_t row, const char *name)
 {
     int col = table_column(raw, name);
@@ -332,7 +332,7 @@ static double row_quantity(const table *raw, int64_t row, const char *quantity)
     return row_bytes(raw, row, quantity);
 }
 
-/* Rows start ... end - 1 of raw, which differ in n alone. */
+/* Fits a power law to rows start ... end - 1 of raw, which differ in n alone. */
 static bool fit_rows(const table *raw, int64_t start, int64_t end, const char *quantity,
                      growth_fit *fit)
 {
@@ -355,7 +355,7 @@ static void put_fit(table *to, const table *raw, int64_t start, int64_t end, con
     FIT_ROW(LIST_PUT)
 }
 
-/* For people: the exponents of a line side by side. */
+/* Printed with the exponents of all quantities on one line. */
 static const column summary_columns[] = {
     {"operator", COLUMN_TEXT, "", ""},
     {"variant", COLUMN_TEXT, "", ""},

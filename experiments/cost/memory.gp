@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory of a forward call beyond its inputs and output: measured
-# (lines), and as the papers' descriptions hold it (dashed, small marks). Left the operators of Fig. 1b, right
-# the others; above the papers' n, below far beyond.
+# SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory of a forward call beyond its inputs and output:
+# measured (lines), and that of the arrays in the papers' descriptions (dashed, small marks). Left:
+# the operators of Fig. 1b, right: the others. Upper row: the papers' n, lower row: far larger n.
 set encoding utf8
 set terminal @terminal size 1500,1150 font ",13"
 set output out
@@ -25,7 +25,7 @@ do for [i = 1:words(operators)] {
   chosen = chosen.first." "
 }
 mebi = 2.0 ** 20
-taker = 2 # of an operator that takes k and goes far
+taker = 2 # index of an operator that has K and is measured at large n
 of(i, h, mode) = strcol("operator") eq word(operators, i) && strcol("variant") eq word(chosen, i) \
   && column("heads") == h && strcol("mode") eq mode
 bytes(i, h, what) = of(i, h, "forward") && column(what) > 0 ? column(what) / mebi : NaN
@@ -90,7 +90,7 @@ do for [row = 1:2] {
   }
 }
 
-# One legend for all panels, in a cell of its own.
+# One legend for all panels, in a separate cell.
 reset
 set lmargin at screen 0.80
 set rmargin at screen 0.995

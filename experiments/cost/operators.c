@@ -59,7 +59,7 @@ attention_case cost_outline(const cost_setting *s)
     return make_case(s, true);
 }
 
-/* m as given: nothing but the number of landmarks may differ between operators. */
+/* Whether the case has exactly m landmarks: operators may differ in nothing else. */
 static bool has_its_landmarks(atn_context *context, const cost_setting *s, const attention_case *c)
 {
     int64_t m = s->landmarks;
@@ -86,7 +86,7 @@ int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost
     return code;
 }
 
-/* Backward takes 2 to 3 times forward's flops (attention.h), an exponential some 30. */
+/* In flops: backward takes 2 to 3 times forward's (attention.h), and an exponential some 30. */
 double cost_work(const atn_cost *cost, bool backward)
 {
     return (cost->flops + 30 * cost->exps) * (backward ? 4 : 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the cost experiments share: every operator of the registry at the papers' settings, and its
+/* Shared by the cost experiments: every operator of the registry at the papers' settings, and its
  * exact counts. */
 #ifndef EXPERIMENTS_COST_OPERATORS_H
 #define EXPERIMENTS_COST_OPERATORS_H
@@ -22,8 +22,8 @@ typedef struct {
     atn_operator op;
     int variant;
     int64_t tokens, heads, dim; /* dim: of one head */
-    int64_t landmarks;          /* of operators that have them */
-    bool as_they_are;           /* soft, softpp: never averages */
+    int64_t landmarks;          /* for operators that have them */
+    bool as_they_are;           /* soft, softpp: landmarks are tokens, never averages */
     atn_isa isa;                /* of the context that measures it */
 } cost_setting;
 
@@ -33,20 +33,21 @@ bool cost_has_landmarks(atn_operator op);
 /* The index of a variant by name; the name must be one of the operator's. */
 int cost_variant(atn_operator op, const char *name);
 
-/* The description with all its parameters, no inputs; to be freed. K is given where an operator can
- * take one. soft and softpp average windows of tokens where m divides n, and take m tokens as they
- * are otherwise or if that is requested: so there are m landmarks exactly. performer and rff have
- * floor(d ln d) features, lsh has 8 rounds, chunks of 49 tokens, or the next smaller number that
- * divides n, and n/49 buckets (as the published code has a bucket per chunk), less one if that is
- * odd. */
+/* The description with all its parameters, without inputs; to be freed. It has K where the operator
+ * can take it. soft and softpp average windows of tokens where m divides n; where it does not, or
+ * where as_they_are is set, they take m tokens as landmarks: so there are exactly m. performer and
+ * rff have floor(d ln d) features. lsh has 8 rounds, chunks of 49 tokens or of the next smaller
+ * number that divides n, and n/49 buckets (as the published code has a bucket per chunk), less one
+ * if that is odd. */
 attention_case cost_case(const cost_setting *setting);
-/* The same without the parameters' numbers: to be counted, never run. */
+/* The same without the values of the parameters, which suffices to count a call but not to run it.
+ */
 attention_case cost_outline(const cost_setting *setting);
 
 /* Counts a call. Returns an exit code; a failure has been reported. */
 int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost);
 
-/* Flops, with exps at their cost; of both directions with backward. */
+/* The work of a call in flops, with each exp at its cost; of both directions with backward. */
 double cost_work(const atn_cost *cost, bool backward);
 /* Whether work is linear in n, from the costs of a call and of one with twice the tokens. */
 bool cost_is_linear(const atn_cost *cost, const atn_cost *doubled);

@@ -53,7 +53,7 @@ double pair_crossover(int64_t points, const double *x, const double *y)
 
 /* ---- Timing ---- */
 
-/* Seconds of one time. */
+/* Seconds per repetition. */
 static double time_side(const pair_meter *meter, const pair_side *side, int64_t times)
 {
     double start = meter->seconds(meter->state);
@@ -75,16 +75,17 @@ static int64_t choose_times(const pair_meter *meter, const pair_side *side, doub
     return times;
 }
 
-/* Times one pair; returns whether it is dirty: 1, 0, or -1 if that is not known. */
+/* Times one pair. Returns whether other processes were at work: 1, 0, or -1 if that is not known.
+ */
 static int time_pair(const pair_meter *meter, const pair_side *const sides[2],
                      const int64_t times[2], double seconds[2])
 {
     machine_ticks before = {0}, after = {0};
-    bool said = meter->ticks(meter->state, &before);
+    bool known = meter->ticks(meter->state, &before);
     for (int i = 0; i < 2; i++)
         seconds[i] = time_side(meter, sides[i], times[i]);
-    said &= meter->ticks(meter->state, &after);
-    return said ? machine_is_dirty(&before, &after) : -1;
+    known &= meter->ticks(meter->state, &after);
+    return known ? machine_is_dirty(&before, &after) : -1;
 }
 
 static int count_pairs(const pair_plan *plan, double once)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two pieces of work timed against each other: A B A B ..., so that whatever slows the machine down
- * for a while slows down both, and the result is the median of the ratios of neighbours.
+/* Two pieces of work are timed against each other, A B A B ..., so that whatever slows the machine
+ * down for a while slows down both. The result is the median of the ratios of neighbouring times.
  *
  * Time is the CPU time of the calling thread: other processes do not add to it, but they share
  * caches, memory and the clock frequency. So the machine's ticks (/proc/stat) are read around each
@@ -30,15 +30,14 @@ typedef struct {
 } pair_side;
 
 typedef struct {
-    int pairs;        /* > 0; in the statistics */
-    int again;        /* dirty pairs timed again, in all */
-    double least;     /* seconds that a side of a pair takes at least, by repetition */
-    double most_once; /* seconds: work that takes longer has half the pairs, at least 3 */
+    int pairs;        /* pairs in the statistics, > 0 */
+    int again;        /* the most dirty pairs that are timed again, in all */
+    double least;     /* the least time of a side of a pair, in seconds, reached by repetition */
+    double most_once; /* in seconds: work that takes longer has half the pairs, at least 3 */
 } pair_plan;
 
 typedef struct {
-    double median, least, largest; /* of x in a pair; the median of an even number: the mean of two
-                                    */
+    double median, least, largest; /* the median of an even number is the mean of two */
 } pair_statistics;
 
 /* All NaN if there are no values or one is not finite; sorts values. */
@@ -46,11 +45,11 @@ pair_statistics pair_statistics_of(int count, double *values);
 
 typedef struct {
     int pairs, repeated;
-    int dirty;                  /* of the pairs; -1: not known on this machine */
+    int dirty;                  /* number of dirty pairs; -1: not known on this machine */
     pair_statistics ratio;      /* A / B */
-    pair_statistics difference; /* A - B, in seconds of one time each */
-    double seconds[2];          /* medians of A and B, of one time */
-    int64_t times[2];           /* how often the work was done in a pair */
+    pair_statistics difference; /* A - B, in seconds per repetition */
+    double seconds[2];          /* medians of A and B, per repetition */
+    int64_t times[2];           /* repetitions of each in a pair */
 } pair_result;
 
 /* Runs each side once to warm up, then finds the repetitions that plan->least needs, then times the
@@ -58,8 +57,8 @@ typedef struct {
 pair_result pair_time(const pair_meter *meter, const pair_side *a, const pair_side *b,
                       const pair_plan *plan);
 
-/* Where y goes from below 1 to 1 or above, between two x by a power law, if it does so once and
- * never back; NaN otherwise. x ascends. */
+/* The x at which y rises to 1 or above, by a power law between two points, if y does so exactly
+ * once and never falls back; NaN otherwise. x ascends. */
 double pair_crossover(int64_t points, const double *x, const double *y);
 
 #endif

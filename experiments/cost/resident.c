@@ -31,7 +31,7 @@ enum { SANITISED = 1 };
 enum { SANITISED = 0 };
 #endif
 
-/* ---- What the kernel says ---- */
+/* ---- Numbers from the kernel ---- */
 
 static const char status_file[] = "/proc/self/status", clear_file[] = "/proc/self/clear_refs";
 static const char rollup_file[] = "/proc/self/smaps_rollup";
@@ -50,8 +50,8 @@ static int64_t read_field(const char *path, const char *name)
     return field && sscanf(field + strlen(name), ": %ld", &kibibytes) == 1 ? kibibytes * 1024L : -1;
 }
 
-/* Resident memory now, from the page tables, and the most since forget_peak, from counters of each
- * CPU, which the kernel adds up late. */
+/* The resident memory now, from the page tables, and its peak since forget_peak, from counters per
+ * CPU, which the kernel adds up with a delay. */
 typedef struct {
     int64_t now, peak;
 } residence;
@@ -81,7 +81,7 @@ const char *resident_obstacle(void)
 }
 
 /* A call frees nothing before its plan is freed, so the resident memory at its end is the peak. If
- * the counters' peak is higher by more than their error, 2 MiB, that is taken. */
+ * the counters' peak is higher by more than their error of 2 MiB, it is used instead. */
 static int64_t growth(residence before, residence after)
 {
     int64_t grown = after.now > before.now ? after.now - before.now : 0;
@@ -103,7 +103,7 @@ double resident_parameter_bytes(const cost_setting *s)
     return s->op == ATN_LINFORMER ? 12.0 * (double)(s->tokens * s->landmarks) : 0;
 }
 
-/* Runs a plan. An inverse that has not converged costs the same. */
+/* Runs a plan. An inverse that does not converge is no failure: its cost is the same. */
 static atn_status run_plan(atn_plan *plan, prepared_call *call, bool backward)
 {
     atn_status status = call_forward(plan, call);
@@ -112,7 +112,7 @@ static atn_status run_plan(atn_plan *plan, prepared_call *call, bool backward)
     return status;
 }
 
-/* The growth from before a plan is made until before it is freed. */
+/* Measures the growth from before the plan is made until just before it is freed. */
 static atn_status run_call(atn_context *context, prepared_call *call, bool backward, int64_t *grown)
 {
     atn_plan *plan;
@@ -128,7 +128,7 @@ static atn_status run_call(atn_context *context, prepared_call *call, bool backw
 
 /* ---- The process ---- */
 
-/* What it tells its parent. */
+/* Sent to the parent process. */
 typedef struct {
     int64_t bytes;
     char failure[200]; /* "": none */
@@ -136,8 +136,8 @@ typedef struct {
 
 enum { HEADER = 64 }; /* the alignment that the library expects of its memory */
 
-/* The library's memory in separate mappings: new pages whenever it is taken, which malloc does
- * not promise. The size is stored before the returned block. */
+/* The library's memory comes from separate mappings, whose pages are new each time; malloc does not
+ * promise that. The size is stored before the returned block. */
 static void *map_memory(void *user, size_t bytes)
 {
     size_t size = bytes + HEADER;
@@ -198,9 +198,9 @@ static _Noreturn void be_child(const cost_setting *s, bool backward, int to)
     _exit(write(to, &r, sizeof r) == sizeof r ? 0 : 1);
 }
 
-/* The end of the pipe to read from, or -1. One thread at a time, so that no child inherits the end
- * that another one writes to. Neither the library nor BLAS is running in this process: only malloc
- * and stdio, which are safe over fork, may be in use. */
+/* Returns the end of the pipe to read from, or -1. Only one thread at a time starts a child, so
+ * that no child inherits the end that another child writes to. Neither the library nor BLAS is
+ * running in this process: only malloc and stdio, which are safe over fork, may be in use. */
 static int start_child(const cost_setting *s, bool backward, pid_t *child)
 {
     int ends[2] = {-1, -1};
@@ -254,10 +254,10 @@ int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes)
     return told && !r.failure[0] ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
-/* ---- What to make of it ---- */
+/* ---- Limits ---- */
 
-/* Pages that are not the plan's: three mappings, each up to a page longer than what it holds, and a
- * few of the stack and of what the libraries write to. */
+/* Pages that are not the plan's: three mappings, each up to a page longer than its content, and a
+ * few pages of the stack and of the libraries' writable data. */
 static const double resident_slack = 16 * 4096;
 
 bool resident_fits(const cost_setting *s, bool backward, double workspace, int processes)

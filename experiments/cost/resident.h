@@ -10,27 +10,27 @@
  */
 const char *resident_obstacle(void);
 
-/* Bytes of q, k, v and the output, each once; with backward also of their gradients. Parameters are
- * not in them. */
+/* Bytes of q, k, v and the output, each once; with backward also of their gradients. Without the
+ * parameters. */
 double resident_io_bytes(const cost_setting *setting, bool backward);
 
 /* Bytes of parameters that grow with n: E of linformer, which is held in f64 and f32. */
 double resident_parameter_bytes(const cost_setting *setting);
 
-/* Bytes by which the resident memory of a process grows at most while it makes a plan and runs it
+/* The largest growth of a process's resident memory, in bytes, while it makes a plan and runs it
  * forward (and backward), on one thread. The inputs, the parameters and memory for the results are
- * resident before, and so is what the first call of a process loads: the code, and BLAS's buffers,
- * after a call with at most 784 tokens. Returns an exit code; a failure has been reported.
+ * resident before; so are the code and BLAS's buffers, which a first call with at most 784 tokens
+ * loads. Returns an exit code; a failure has been reported.
  *
  * The process is a fork of this one. Several threads may measure at a time. */
 int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes);
 
-/* Whether the memory of a call fits into this machine's when so many processes measure at a time;
+/* Whether the memory of a call fits into this machine's while `processes` measure at a time;
  * reports it if not. workspace: the plan's. */
 bool resident_fits(const cost_setting *setting, bool backward, double workspace, int processes);
 
-/* Whether a measured growth is that of the plan's workspace, but for a few pages. Returns an exit
- * code; a failure has been reported. */
+/* Whether a measured growth is at most the plan's workspace and a few pages. Returns an exit code;
+ * a failure has been reported. */
 int resident_check(const cost_setting *setting, double workspace, int64_t bytes);
 
 #endif

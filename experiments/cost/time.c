@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The papers' statements about speed, as ratios of times that are taken in turns on one thread: see
- * pairs.h. The results are those of this machine and this library, and differ from run to run. */
+/* The papers' statements about speed, as ratios of times that are measured in alternation on one
+ * thread (pairs.h). The results are those of this machine and this library, and differ from run to
+ * run. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "cost/pairs.h"
 #include "registry.h"
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 /* X(code, name, description) */
 #define WORK_LIST(X)                                                                               \
@@ -35,16 +36,16 @@ typedef struct {
     work_kind kind;
 } timed_work;
 
-/* A statement's sweep: A against B at every m, n, d. Lists end with 0. */
+/* The sweep of a statement: A against B at every m, n, d. Lists end with 0. */
 typedef struct {
     const char *statement;
     timed_work a, b;
     int64_t tokens[EFFORT_COUNT][8];
-    int64_t landmarks[EFFORT_COUNT][8]; /* none: once, without */
+    int64_t landmarks[EFFORT_COUNT][8]; /* empty: one point without landmarks */
     int64_t dims[EFFORT_COUNT][8];
     bool relative; /* tokens are multiples of d / 4 */
-    bool square;   /* m = n: `tokens` are both */
-    bool staged;   /* heads of SOFT-Tiny's stages */
+    bool square;   /* m = n, both from `tokens` */
+    bool staged;   /* as many heads as SOFT-Tiny's stage with these tokens */
     bool subtle;   /* the difference of A and B is needed, not only the ratio: more pairs */
 } timed_comparison;
 
@@ -103,8 +104,9 @@ static const timed_comparison comparisons[] = {
 };
 enum { COMPARISONS = sizeof comparisons / sizeof *comparisons };
 
-/* NeurIPS Tab. 1, its rows and this library's other linear attentions: each against softmax, at
- * SOFT-Tiny's stages; the table's operators also backward, and a training step is both. */
+/* NeurIPS Tab. 1: the operators of its rows, and this library's other linear attentions, each
+ * against softmax at the stages of SOFT-Tiny. The table's operators are timed backward, too: a
+ * training step is both. */
 static const struct rival {
     atn_operator op;
     const char *variant;
@@ -120,7 +122,7 @@ enum { RIVALS = sizeof rivals / sizeof *rivals };
 
 static const int64_t stages[EFFORT_COUNT][8] = {{196, 784}, {196, 784, 3136}, {196, 784, 3136}};
 
-/* Of Tab. 2: 64, 128 and 320 channels, 32 a head, in the first three stages. */
+/* NeurIPS Tab. 2: 64, 128 and 320 channels in the first three stages, 32 in a head. */
 static int64_t stage_heads(int64_t tokens)
 {
     return tokens >= 3136 ? 2 : tokens >= 784 ? 4 : 10;
@@ -129,7 +131,7 @@ static int64_t stage_heads(int64_t tokens)
 typedef struct {
     const char *statement;
     timed_work work[2];
-    cost_setting settings[2]; /* alike but for operator and variant */
+    cost_setting settings[2]; /* different in operator and variant only */
     bool subtle;
 } time_point;
 
@@ -233,7 +235,7 @@ typedef struct {
     work_kind kind;
     prepared_call call;
     atn_plan *plan;
-    atn_status status; /* the worst */
+    atn_status status; /* the last failure */
     int64_t exps;
     atn_context *context; /* one thread */
     atn_cost cost;
@@ -241,8 +243,8 @@ typedef struct {
 
 enum { EXP_BLOCK = 1024 };
 
-/* So many exps of a block that stays in the cache, of numbers in [0, 1] from the second round on.
- */
+/* Computes s->exps exponentials, in a block that stays in the cache; its numbers are in [0, 1] from
+ * the second round on. */
 static atn_status call_exps(const timed_side *s)
 {
     float x[EXP_BLOCK];
@@ -272,7 +274,8 @@ static void do_work(void *state, int64_t times)
     }
 }
 
-/* An inverse that has not converged takes the same time. Returns an exit code. */
+/* Reports a failure. An inverse that has not converged is none: it takes the same time. Returns an
+ * exit code. */
 static int report_side(const timed_side *s, const atn_context *context, const char *name)
 {
     if (s->status >= 0 && s->status != ATN_NONFINITE)
@@ -282,7 +285,7 @@ static int report_side(const timed_side *s, const atn_context *context, const ch
     return s->status < 0 ? EXIT_ENVIRONMENT : EXIT_CHECK;
 }
 
-/* Returns an exit code; to be closed in any case. */
+/* Returns an exit code; s must be closed in any case. */
 static int open_side(const time_point *p, int i, atn_context *context, timed_side *s)
 {
     const cost_setting *setting = &p->settings[i];
@@ -433,7 +436,7 @@ static void add_fits(const table *raw, table *fits)
     }
 }
 
-/* ---- For people ---- */
+/* ---- Printed summary ---- */
 
 static const column summary_columns[] = {
     {"statement", COLUMN_TEXT, "", ""},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What the papers say about speed, as ratios of times taken side by side: medians, and bars from the
-# smallest to the largest.
+# The papers' statements about speed, as ratios of times measured in alternation: medians, and bars
+# from the smallest to the largest.
 set encoding utf8
 set terminal @terminal size 1600,1050 font ",12"
 set output out
@@ -46,14 +46,15 @@ set xlabel "m = n" offset 0, 0.4
 set ylabel "seconds" offset 1, 0
 set logscale y
 set format y "10^{%T}"
-# A difference of two times may come out below 0 on a busy machine: the law is then missing, or every point.
+# A difference of two times may be negative on a busy machine: then the law may be missing, or every
+# point.
 law = ""
 least = 0
 stats csv2 using (strcol("quantity") eq "difference_seconds" && column("exponent") == column("exponent") \
                   ? (law = sprintf("∝ m^{%.2f}", column("exponent")), 0) : 0) nooutput
 stats csv using (is("S29", "forward-unstepped") && column("difference_seconds") > 0 \
                  ? (least = column("difference_seconds"), 0) : 0) nooutput
-if (least == 0) { set yrange [1e-7:1e-5] } # gnuplot finds no range of its own
+if (least == 0) { set yrange [1e-7:1e-5] } # gnuplot finds no range for an empty plot
 plot csv using "m":(is("S29", "forward-unstepped") ? column("difference_seconds") : NaN) with linespoints \
        linewidth 1.6 pointtype 7 linecolor rgb step_colour(1) title law enhanced
 set yrange [*:*]
