@@ -2,10 +2,10 @@
 /* SimA's two orders in half precision: (Q^ K^^T) V and Q^ (K^^T V) in f64, f32, and emulated bf16
  * and f16, with l1 norms (paper), l2 norms and none (section 4.6).
  *
- * A point is one input, n, d and norm. Q^ and K^ are normalised here, so that the norms can be
- * formed as a half-precision program forms them; the library multiplies, for `queries` of the n
- * tokens, which makes either order linear in n. The definition in long double is the reference, on
- * the numbers that the type can hold. */
+ * A point is one input, n, d and norm. Q^ and K^ are computed here, so that the norms can be formed
+ * as a half-precision program forms them. The library multiplies them, for only `queries` rows of
+ * Q^, so that either order is linear in n. The reference is the definition in long double, on the
+ * numbers as rounded to the type. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static const char *const norm_names[] = {ATN_SIMA_NORM_LIST(NAMED_ENTRY)};
 static const char *const order_names[] = {ATN_ORDER_LIST(NAMED_ENTRY)};
 #undef NAMED_ENTRY
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 static const half_input cases[] = {
     {.name = "normal", .scale = 1, .widths = true},
@@ -275,7 +275,7 @@ typedef struct {
     atn_order order;
     atn_status outcome;
     const double *out;
-    double difference; /* of the orders; NaN if one is not finite */
+    double difference; /* relative, of the two orders; NaN if one is not finite */
 } result;
 
 static double rounding_of(const half_tokens *g, const half_type *type)
@@ -289,7 +289,8 @@ static double share(int64_t part, const half_census *census)
     return (double)part / (double)census->count;
 }
 
-/* Rounding must explain native types: the bound holds for every input without overflow. */
+/* Adds a row. In native types rounding must explain the error: the bound holds for every input
+ * without overflow. */
 static int put_result(table *to, const result *r)
 {
     const half_tokens *g = r->g;
@@ -354,8 +355,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         if (types[i].form != HALF_WIDE && p->norm == ATN_SIMA_NONE)
             continue;
         half_factors h = half_make_factors(&g, &types[i]);
-        if (types[i].form ==
-            HALF_WIDE) { /* the first row of a storage: all of them have the same numbers */
+        if (types[i].form == HALF_WIDE) { /* first of its storage; the others have its q, k, v */
             free(want.out);
             want = half_find_answer(&g, h.q, h.k, h.v);
         }
@@ -371,7 +371,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 static const struct fitted {
     const char *quantity, *order, *storage;
-    bool every_norm; /* or l1 alone */
+    bool every_norm; /* fitted for every norm; else for l1 alone */
 } fitted[] = {
     {"first_largest", "tokens", "f64", true},     {"first_largest", "channels", "f64", true},
     {"output_largest", "tokens", "f64", true},    {"order_difference", "tokens", "f64", false},
@@ -434,7 +434,7 @@ static void add_fits(const table *raw, table *fits)
                         add_fit(raw, &fitted[i], cases[j].name, norm_names[norm], widths, fits);
 }
 
-/* ---- For people ---- */
+/* ---- Printed summary ---- */
 
 static const column summary_columns[] = {
     {"input", COLUMN_TEXT, "", ""},
@@ -449,7 +449,8 @@ static const column summary_columns[] = {
     {"outcome", COLUMN_TEXT, "", ""},
 };
 
-/* f16 at the largest n of an input; the row of channels-first follows that of tokens-first. */
+/* Prints f16 at the largest n of each input; the row of channels-first follows that of
+ * tokens-first. */
 static void print_half(const table *raw)
 {
     table *t = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# SimA's two orders in half precision: how far apart they are (M02), what is left of their digits (M04),
-# how many numbers are too small for f16, and how large the products become (M06).
+# SimA's two orders in half precision: their difference (M02), their correct digits (M04), how many
+# numbers are too small for f16, and how large the products become (M06).
 set encoding utf8
 set terminal @terminal size 1500,1150 font ",13"
 set output out
 set datafile missing NaN
 
-# n changes where d is the smallest width that goes with the largest n.
+# Plots against n are for the smallest d with which the largest n was run.
 stats csv using "n" name "N" nooutput
 stats csv using (column("n") == N_max ? column("d") : NaN) name "D" nooutput
 is(input, norm, form, order) = column("d") == D_min && strcol("input") eq input && strcol("norm") eq norm \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attention maps: SOFT (IJCV) Fig. 4 and 7, SimA Fig. 3, UFO-ViT Fig. 6. For a photograph and a
- * query patch, the query's row of every operator's attention matrix, on the tokens that
- * `--input photos` makes of it.
+ * query patch, the query's row of every operator's attention matrix, on the photograph's tokens as
+ * in `--input photos`.
  *
- * A point is one operator on one crop. Its raw rows are, for each map, one row about the map and
- * then its weights, and one row for each width of V in which Y V^+ was tried. */
+ * A point is one operator on one crop. Its raw rows are, for each map, a row that describes the map
+ * and a row per weight, and one row for each width of V with which Y V^+ was tried. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,11 +26,11 @@ static const int64_t patches[STAGES] = {4, 8, 16};
 static const int64_t usual_stage[EFFORT_COUNT] = {
     [EFFORT_QUICK] = 3, [EFFORT_DEFAULT] = 2, [EFFORT_FULL] = 1};
 
-/* Without --samples: a cup of coffee, white, brown and red, with the centre patch on the coffee.
+/* The default sample: a cup of coffee, white, brown and red, with the centre patch on the coffee.
  * LayerNorm leaves little of a patch's brightness, so that grey photographs show less. */
 enum { USUAL_SAMPLE = 33 };
 
-/* Every operator that is linear in V gives its row; it may also have: */
+/* Every operator that is linear in V has a map of the query's row. It may also have: */
 typedef enum {
     MORE_NONE,
     MORE_NORMS,    /* SimA's token norms */
@@ -63,8 +63,8 @@ static const struct source {
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
-/* Widths of V. Tokens have mean 0, so they span one dimension less than they have: a V as wide as
- * they are is singular, one that is narrower by one is not. */
+/* Widths of V. Every token has mean 0, so that tokens span TOKEN_DIM - 1 dimensions: a V as wide as
+ * the tokens is singular, one that is narrower by one is not. */
 static const int64_t value_dims[] = {TOKEN_DIM, TOKEN_DIM - 1};
 enum { VALUE_DIMS = sizeof value_dims / sizeof *value_dims };
 
@@ -173,7 +173,7 @@ static const output_spec outputs[OUTPUTS] = {
                   residual_columns, sizeof residual_columns / sizeof *residual_columns},
 };
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 typedef struct {
     const program_options *s;
@@ -190,8 +190,8 @@ typedef struct {
     int64_t side, patch, query_row, query_col;
 } crop_grid;
 
-/* Sources run fastest, then samples, seeds and stages: so that the last crop is that of the last
- * sample and seed. */
+/* The source of a point changes fastest, then the sample, the seed and the stage: so the last crop
+ * is that of the last sample and seed. */
 static crop_grid grid_of(const maps_sweep *w, int64_t point)
 {
     int64_t crop = point / SOURCES, seed = crop / w->samples % w->s->seeds.count;
@@ -400,8 +400,8 @@ static void put_residual(const map_point *p, int64_t dv, const stand_in *m, cons
     table_real_if(p->raw, row, difference);
 }
 
-/* M V = Y must hold where rows of Y lie in the span of V's rows: for all of R^dv, and for sums of
- * values. row is null where the operator is not linear in V. */
+/* M V = Y (V^+ V) must equal Y where the rows of Y lie in the row space of V: if V has rank dv, or
+ * if rows of Y are sums of values. row is null where the operator is not linear in V. */
 static int put_stand_in(const map_point *p, int64_t dv, const double *row)
 {
     double *values = make_values(p, dv), *out = matrix(p->n, dv), *got = matrix(1, p->n);
@@ -472,7 +472,8 @@ static void copy_cells(const table *from, int64_t row, int col, int count, table
         table_copy(to, from, row, col + i);
 }
 
-/* Raw row `first` is about the map whose weights are in those up to `end`. */
+/* Adds the summary of a map: raw row `first` describes it, and the rows from there to `end` are its
+ * weights. */
 static void add_summary(const table *raw, int64_t first, int64_t end, table *summary)
 {
     double sum = 0, least = INFINITY, largest = -INFINITY;
@@ -558,7 +559,7 @@ static int finish(const program_options *s, const void *state, const table *raw,
     int code = EXIT_PASS;
     split_rows(raw, tables);
     for (int64_t i = 0; i < w->samples * s->seeds.count && code == EXIT_PASS; i++) {
-        crop_grid g = grid_of(w, i * SOURCES); /* of all stages the same pixels */
+        crop_grid g = grid_of(w, i * SOURCES); /* all stages have the same pixels */
         code = add_image(w, &g, tables[IMAGE]);
     }
     print_tables(tables);

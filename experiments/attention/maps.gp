@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What one patch of a photograph attends to: the photograph, then a tile per map, over it in grey. Of
-# several crops the last.
+# What one patch of a photograph attends to: the photograph, then a tile per map, which lies over
+# the photograph in grey. Of several crops the last is shown.
 set encoding utf8
-# Otherwise svg writes its images to files of their own.
+# Otherwise svg writes its images to separate files.
 embed = terminal eq "svg" ? "standalone" : ""
 set terminal @terminal size 1300,1330 @embed font ",12" background rgb "white"
 set output out
@@ -69,7 +69,7 @@ set object 1 rectangle from edge(query_col), edge(query_row) to edge(query_col +
 set object 2 rectangle from edge(query_col), edge(query_row) to edge(query_col + 1), edge(query_row + 1) front \
   fillstyle empty border rgb "white" linewidth 1.5
 
-# "_" would lower what follows.
+# "_" would make the next letter a subscript.
 file = ""
 do for [k = 1:strlen(photo)] { file = file.(photo[k:k] eq "_" ? "\\_" : photo[k:k]) }
 

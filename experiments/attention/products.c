@@ -10,7 +10,7 @@
 #include "common/report.h"
 #include "common/staging.h"
 
-static const double EPSILON = 1e-12; /* published code, blocks */
+static const double EPSILON = 1e-12; /* as in the blocks of the published code */
 
 /* ---- Norms and numbers in a narrow type ---- */
 
@@ -81,7 +81,7 @@ static double *matrix(int64_t rows, int64_t cols)
     return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
 }
 
-/* x R, R random with orthonormal columns: a projection that keeps the tokens' lengths. */
+/* x R with a random orthogonal R (d x d), which keeps the tokens' lengths. */
 static double *rotate(const half_tokens *g, const double *x, const char *purpose)
 {
     double *rotation = matrix(g->d, g->d), *out = matrix(g->n, g->d);
@@ -135,7 +135,7 @@ void half_free_tokens(half_tokens *g)
     free(g->v);
 }
 
-/* Row `i` of those that are computed. */
+/* The token whose output is the i-th of those that are computed. */
 static int64_t query_of(const half_tokens *g, int64_t i)
 {
     return i * g->n / g->queries;
@@ -155,8 +155,8 @@ static long double long_divisor(atn_sima_norm norm, int64_t n, int64_t d, const 
     return size < EPSILON ? EPSILON : size;
 }
 
-/* K^^T V and |K^|^T |V|, d x d each. Sums stay in registers: a long double in memory costs more
- * than the strides do. */
+/* K^^T V and |K^|^T |V|, d x d each. Sums stay in registers: long double sums in memory would cost
+ * more than reading with a stride does. */
 static void sum_states(const half_tokens *g, const double *k, const double *v, long double *state,
                        long double *sizes)
 {
@@ -176,7 +176,7 @@ static void sum_states(const half_tokens *g, const double *k, const double *v, l
     }
 }
 
-/* Q^ (K^^T V) in long double, of q, k and v as a type holds them. */
+/* Q^ (K^^T V) in long double, for q, k and v as rounded to a type. */
 half_answer half_find_answer(const half_tokens *g, const double *q, const double *k,
                              const double *v)
 {
@@ -271,7 +271,8 @@ void half_free_factors(half_factors *h)
     free(h->keys);
 }
 
-/* The first product's entries, as sums of the factors that the type holds. */
+/* Counts the entries of the first product, which are summed in f64 from the factors as rounded to
+ * the type. */
 half_census half_count_first(const half_tokens *g, const half_factors *h, atn_order order)
 {
     int64_t d = g->d, inner = order == ATN_ORDER_TOKENS ? d : g->n;
@@ -308,7 +309,7 @@ static void *as_dtype(atn_dtype dtype, int64_t count, const double *values)
     return out;
 }
 
-/* Y by the library, in f64 whatever the type. Returns an exit code. */
+/* Computes Y by the library in the type, and returns it in f64. Returns an exit code. */
 int half_multiply(const half_tokens *g, const half_factors *h, atn_order order,
                   atn_context *context, double *out, atn_status *status)
 {

@@ -24,16 +24,16 @@ typedef enum { HALF_NORM_LIST(HALF_ENTRY) HALF_NORM_COUNT } half_norm;
 double half_divisor(half_norm form, atn_storage storage, atn_sima_norm norm, double epsilon,
                     int64_t n, int64_t d, const double *x);
 
-/* What became of numbers in a type. */
+/* Counts of what rounding to a type does to numbers. */
 typedef struct {
     int64_t count;
-    int64_t nonfinite; /* infinite or NaN there */
-    int64_t subnormal; /* not 0, below the smallest normal number */
-    int64_t vanished;  /* 0 there, but not before */
-    double largest;    /* |x| before, of those that are finite */
+    int64_t nonfinite; /* infinite or NaN in the type */
+    int64_t subnormal; /* not 0, but below the smallest normal number */
+    int64_t vanished;  /* 0 in the type, but not before */
+    double largest;    /* the largest finite |x| before */
 } half_census;
 
-/* Counts x, which dtype (and the storage, if not native) is to hold. */
+/* Counts x as rounded to dtype (and to the storage, if not native). */
 void half_count(half_census *census, atn_dtype dtype, atn_storage storage, double x);
 
 /* The largest finite number. */
@@ -52,7 +52,7 @@ typedef struct {
     bool independent; /* Q, K and V of different tokens: K^T V is then a sum of random signs */
     bool dead;        /* the first channel of Q and K is 0 */
     bool photos;      /* of one crop of HALF_CROP pixels a side; else N(0, 1), times scale */
-    bool widths;      /* also against d */
+    bool widths;      /* also run for several d */
 } half_input;
 
 typedef struct {
@@ -80,7 +80,7 @@ typedef struct {
     double largest;
 } half_answer;
 
-/* Q^ (K^^T V) in long double, of q, k and v as a type holds them. */
+/* Q^ (K^^T V) in long double, for q, k and v as rounded to a type. */
 half_answer half_find_answer(const half_tokens *g, const double *q, const double *k,
                              const double *v);
 
@@ -93,11 +93,11 @@ typedef struct {
     half_norm form;
 } half_type;
 
-/* Q, K and V as a type holds them, and Q^ and K^ as it forms them. */
+/* Q, K and V rounded to a type, and Q^ and K^ computed in it. */
 typedef struct {
     const half_type *type;
     double *q, *k, *v;
-    double *queries, *keys; /* queries x d rows of Q^; K^ */
+    double *queries, *keys; /* the computed rows of Q^ (queries x d), and K^ */
     half_census factors;
     double norm_largest, norm_error;
 } half_factors;
@@ -105,10 +105,11 @@ typedef struct {
 half_factors half_make_factors(const half_tokens *g, const half_type *type);
 void half_free_factors(half_factors *h);
 
-/* The first product's entries, as sums of the factors that the type holds. */
+/* Counts the entries of the first product, which are summed in f64 from the factors as rounded to
+ * the type. */
 half_census half_count_first(const half_tokens *g, const half_factors *h, atn_order order);
 
-/* Y by the library, in f64 whatever the type. Returns an exit code. */
+/* Computes Y by the library in the type, and returns it in f64. Returns an exit code. */
 int half_multiply(const half_tokens *g, const half_factors *h, atn_order order,
                   atn_context *context, double *out, atn_status *status);
 

@@ -13,8 +13,8 @@
 #include "common/report.h"
 #include "common/staging.h"
 
-/* A black patch has token 0, which XNorm as published makes 0/0; 1e-12 as in most code for norms.
- */
+/* A black patch is a zero token, for which XNorm as published is 0/0. 1e-12 is usual in code that
+ * normalises. */
 static const double SMALLEST_NORM = 1e-12;
 
 enum { LANDMARKS = 49, FEATURES = 110, ROUNDS = 8, CHUNK = 64, CHECKED_VALUES = 8 };
@@ -54,9 +54,8 @@ static ref_attention_problem problem_of(const token_attention *a, int64_t dv, co
     return problem;
 }
 
-/* Library and reference are given the reference's buckets, so that rounding cannot move a token to
- * another one.
- */
+/* The library and the reference are both given the reference's buckets, so that rounding cannot
+ * move a token to another bucket. */
 static int give_buckets(token_attention *a)
 {
     atn_lsh_options *lsh = &a->parameters.reference.lsh;
@@ -157,7 +156,7 @@ int token_attention_forward(const token_attention *a, atn_context *context, int6
 int token_attention_row(const token_attention *a, atn_context *context, int64_t query, double *row)
 {
     int64_t n = a->parameters.shape.tokens, d = a->parameters.shape.dim;
-    double *memory = matrix(n, 2 * d + 2); /* dQ, dK, V and dY: V does not matter */
+    double *memory = matrix(n, 2 * d + 2); /* dQ, dK, V, dY: only dY is set */
     double *values = memory + 2 * n * d, *weights = values + n;
     atn_tensor q = tensor_of(a->tokens, n, d), k = tensor_of(a->keys, n, d);
     atn_tensor v = tensor_of(values, n, 1), dout = tensor_of(weights, n, 1);
@@ -183,7 +182,7 @@ static double norm(int64_t count, const double *x)
     return sqrt(sum);
 }
 
-/* Of A = K(L, L); 0 for operators without it. */
+/* The condition number of A = K(L, L); 0 for operators without A. */
 static double bottleneck_condition(const token_attention *a)
 {
     ref_attention_problem problem = problem_of(a, 1, a->tokens);
@@ -200,14 +199,15 @@ static double bottleneck_condition(const token_attention *a)
     return condition;
 }
 
-/* Operators in which no query acts on another's output: the reference then takes one query. */
+/* Operators in which an output depends on no query but its own: the reference is computed for one
+ * query. */
 static const bool single_queries[ATN_OPERATOR_COUNT] = {
     [ATN_GAUSSIAN] = true, [ATN_SOFTMAX] = true,   [ATN_LINFORMER] = true, [ATN_PERFORMER] = true,
     [ATN_RFF] = true,      [ATN_EFFICIENT] = true, [ATN_ELU] = true,
 };
 
-/* The reference's Y_query and its derivative in a direction of the tokens, and of the keys behind
- * them. */
+/* The reference's Y_query and its derivative in a direction: n x d numbers for the tokens and, if
+ * there are keys, as many for them. */
 static atn_status reference_row(const token_attention *a, int64_t query, const double *values,
                                 double *direction, double *want, double *change)
 {
@@ -249,8 +249,8 @@ static void judge(int64_t terms, const double *got, const double *want, row_chec
         check->verdict = verdict;
 }
 
-/* Sets want and the conditioning: the relative change of Y_query under relative
- * changes of 1 and random sign in the tokens. */
+/* Sets want and the conditioning: the relative change of Y_query, to first order, under relative
+ * changes of size 1 and random sign in the tokens and keys. */
 static int find_reference(const token_attention *a, int64_t query, const double *values,
                           uint64_t seed, double want[CHECKED_VALUES], row_check *check)
 {
@@ -309,7 +309,7 @@ static void multiply(int64_t rows, int64_t inner, int64_t cols, const double *a,
                 x[i * cols + j] += a[i * inner + k] * b[k * cols + j];
 }
 
-/* M V = Y (V^+ V), without M. */
+/* |M V - Y|_F / |Y|_F, where M V is Y (V^+ V), without forming M. */
 static double residual_of(int64_t n, int64_t dv, const double *values, const double *pinv,
                           const double *out)
 {

@@ -21,7 +21,7 @@ typedef struct {
  * program. Returns an exit code; a is to be freed in any case. */
 int token_attention_open(token_attention *a, atn_operator op, const char *variant, int64_t count,
                          int64_t dim, double *tokens, uint64_t seed);
-/* The same with a description, in f64, whose tensors must live as long. */
+/* The same for a description in f64, whose tensors must live as long as a. */
 int token_attention_describe(token_attention *a, const atn_attention_desc *desc, int64_t count,
                              int64_t dim, double *tokens, double *keys);
 void token_attention_free(token_attention *a);
@@ -35,10 +35,10 @@ int token_attention_forward(const token_attention *a, atn_context *context, int6
  * Returns an exit code: EXIT_CHECK if it is not finite. */
 int token_attention_row(const token_attention *a, atn_context *context, int64_t query, double *row);
 
-/* The agreement of sum_j w_j v_j and of forward with the reference's Y_query, for random V: the
- * larger relative error, the conditioning (1 plus the relative change of Y_query under relative
- * changes of the tokens; soft, softpp: the condition number of A if that is more), the error in
- * these units, and the verdict on it. */
+/* How well sum_j w_j v_j and forward agree with the reference's Y_query, for random V: the larger
+ * relative error, the conditioning (1 plus the relative change of Y_query under relative changes of
+ * the tokens; for soft and softpp the condition number of A if that is more), the error in these
+ * units, and the verdict on it. */
 typedef struct {
     double error, condition, ratio;
     ref_verdict verdict;
