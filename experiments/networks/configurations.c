@@ -75,7 +75,7 @@ static const block_form cvt_block = {.norms = 2, .projection_kernel = 3, .key_st
 #define IJCV_DETAILS                                                                               \
     NIPS_DETAILS "; embeddings as wide as their stage: the 64-d, 128-d, 256-d, 512-d printed "     \
                  "between the stages of Tab. 1 are not"
-/* A network and its reading with SOFT in stage 4. */
+/* A network with softmax in stage 4, and the same network with SOFT there. */
 #define SOFT_PAIR(name, ...)                                                                       \
     static const network name = SOFT_NETWORK(__VA_ARGS__, SOFTMAX);                                \
     static const network name##_1x1 = SOFT_NETWORK(__VA_ARGS__, SOFT_1X1)
@@ -261,7 +261,7 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
     "counted with the products of attention, which the table says its FLOPs were corrected for"
 #define UFO_384 "positions are counted for 24 x 24 tokens, printed for 14 x 14; " UFO_DETAILS
 
-/* A table's row under two readings. */
+/* A table's row with both readings of stage 4. */
 #define BOTH(paper_, table_, name_, net, params, flops, with_code, with_table)                     \
     {paper_, table_, name_, &net, params, flops, UNCHANGED, CODE, with_code},                      \
     {                                                                                              \

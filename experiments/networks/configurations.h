@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configurations that the four papers tabulate, and what they print about them. */
+/* The configurations that the four papers tabulate, and the numbers printed for them. */
 #ifndef EXPERIMENTS_NETWORKS_CONFIGURATIONS_H
 #define EXPERIMENTS_NETWORKS_CONFIGURATIONS_H
 
@@ -23,8 +23,8 @@ extern const int printed_row_count;
 /* The first row of that name in a table; there must be one. */
 const printed_row *printed_row_find(const char *paper, const char *number, const char *name);
 
-/* "agrees": rounded to the printed digits, `counted` is what is printed; "within 2 %" of it; or
- * "disagrees". */
+/* "agrees" if `counted`, rounded to the printed digits, is what is printed; else "within 2 %" of
+ * it, or "disagrees". */
 const char *printed_verdict(double counted, const char *printed);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parameters and multiply-adds of every configuration the papers tabulate, next to what they print.
- */
+/* Parameters and multiply-adds of every configuration that the papers tabulate, compared with the
+ * printed numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "networks/configurations.h"
 #include "registry.h"
 
-/* ---- A point is a row of a paper's table ---- */
+/* ---- Points: the rows of the papers' tables ---- */
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
@@ -131,7 +131,7 @@ static void put_parts(table *to, const table *raw)
 
 /* ---- The experiment ---- */
 
-/* For people: without the words. */
+/* Prints the table without its columns of explanations. */
 static void print_rows(const table *t)
 {
     enum { SHOWN = 9 };

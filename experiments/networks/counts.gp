@@ -39,7 +39,7 @@ do for [i = 1:rows] {
     set label i "{/:Bold ".paper[i]."}" at graph -0.02, first height[i] - 1 right
   }
 }
-# Within 2 % of what is printed.
+# The band within 2 % of the printed number.
 set object 1 rectangle from 0.98, graph 0 to 1.02, graph 1 behind fillcolor rgb "#dddddd" fillstyle solid noborder
 set arrow 1000 from 1, graph 0 to 1, graph 1 nohead linewidth 1.5 linecolor rgb "#444444"
 set tmargin at screen 0.955

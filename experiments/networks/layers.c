@@ -90,7 +90,8 @@ static int64_t operator_parameters(const attention_layer *a)
     }
 }
 
-/* As many numbers as the largest tensor of the description has; they are counted, never read. */
+/* At least as many numbers as the largest tensor of the description has. Costs depend on shapes
+ * alone: the numbers are never read. */
 static float *make_room(const attention_layer *a)
 {
     int64_t room = a->dim * a->dim * a->stride * a->stride + a->heads * a->residual * a->residual +
@@ -121,8 +122,8 @@ static atn_attention_desc description(const attention_layer *a, float *room)
     return desc;
 }
 
-/* The inverse's share, from the cost of one more step. The registry counts two products more
- * for the residual that SOFT's inverse reports: as much as a step. */
+/* The inverse's share, from the cost of one more step. SOFT's inverse counts as one step more than
+ * it takes: the registry includes two products for the residual that it reports. */
 static atn_status count_inverse(atn_context *context, const atn_attention_desc *desc,
                                 const atn_attention_shape *shape, double flops, layer_count *count)
 {

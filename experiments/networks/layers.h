@@ -2,8 +2,8 @@
 /* Parameters and cost of one layer of a network, as functions of its sizes.
  *
  * Parameters are exact. Multiply-adds ("macs") are those of convolutions, linear maps and attention
- * operators for one image; biases, norms, activations, residual additions and interpolation are not
- * counted, as the papers' "FLOPs" do not. A zero-padded border is counted like the rest. */
+ * operators for one image. As in the papers' "FLOPs", biases, norms, activations, residual
+ * additions and interpolation are not counted. A zero-padded border is counted like the rest. */
 #ifndef EXPERIMENTS_NETWORKS_LAYERS_H
 #define EXPERIMENTS_NETWORKS_LAYERS_H
 
@@ -37,11 +37,11 @@ typedef struct {
     int64_t tokens, key_tokens; /* K is Q for soft, softpp and gaussian */
     int64_t heads, dim;         /* dim of one head, of queries, keys and values */
     int64_t grid;               /* side of the tokens' grid, for landmarks and residual */
-    bool sampled; /* soft, softpp always; gaussian: SOFT with sp. 1x1, whose landmarks are all
-                     tokens after a linear map */
+    bool sampled; /* always for soft and softpp; gaussian: SOFT with sp. 1x1, whose landmarks are
+                     all tokens after a linear map */
     atn_sampling_kind sampling;
-    int64_t stride;    /* pool, conv, conv-code */
-    int64_t landmarks; /* first; Linformer's r; nystromformer */
+    int64_t stride;    /* for pool, conv, conv-code */
+    int64_t landmarks; /* for sampling "first" and nystromformer; Linformer's r */
     int64_t residual;  /* side of the depthwise filter on V; 0: none */
 } attention_layer;
 

@@ -66,11 +66,11 @@ static const output_spec outputs[OUTPUTS] = {
                  sizeof picture_columns / sizeof *picture_columns},
 };
 
-/* ---- What there is to do ---- */
+/* ---- Points ---- */
 
 typedef struct {
     const input *in;
-    int64_t block, head, sample; /* of pictures */
+    int64_t block, head, sample; /* sample: of the pictures */
     uint64_t seed;
     int64_t side, query_row, query_col;
 } map_point;
@@ -81,7 +81,7 @@ typedef struct {
     map_point *all;
 } maps_sweep;
 
-/* The network must have attention matrices, and a patch where the query is. */
+/* Refuses a network without attention matrices, or without a patch at the query. */
 static int check_network(const program_options *s, const input *in)
 {
     const trained *network = input_network(in);
@@ -104,7 +104,7 @@ static int check_network(const program_options *s, const input *in)
     return EXIT_USAGE;
 }
 
-/* Adds the maps of a network on so many pictures, or counts them only. */
+/* Adds the maps of a network on --samples pictures, or only counts them (w->all is null). */
 static void add_points(const program_options *s, const input *in, uint64_t seed, maps_sweep *w)
 {
     const trained *network = input_network(in);
@@ -256,7 +256,7 @@ static void add_picture(const trained_head *h, table *t)
     }
 }
 
-/* A line per map: what its first patch's row says of it. */
+/* Prints a line per map, from the row of its first patch. */
 static void print_maps(const table *maps)
 {
     static const char *const shown[] = {"network",         "block",   "head",   "distance",

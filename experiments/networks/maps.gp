@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What one patch of a picture attends to in trained networks: a row of tiles per network and head, a tile per block, each
-# over the picture in grey. Of several pictures the last.
+# What one patch of a picture attends to in trained networks: a row of tiles per network and head, a tile per block, drawn
+# over the picture in grey. Of several pictures the last is shown.
 set encoding utf8
-# Otherwise svg writes its images to files of their own.
+# Otherwise svg writes its images to separate files.
 embed = terminal eq "svg" ? "standalone" : ""
 
 stats csv using (sample = column("sample"), seed = column("seed"), picture = column("picture"), \
@@ -12,7 +12,7 @@ stats csv using (pictures = listed(pictures, strcol("sample")." ".strcol("seed")
 said = leave_out(words(pictures) > 1 ? "pictures before the last" : "")
 shown(line) = column("sample") == sample && column("seed") == seed
 
-# Maps in the order of their first rows, and what they extend to.
+# Maps in the order of their first rows, and the ranges of their weights.
 maps = 0
 side = 0
 blocks = 0

@@ -179,7 +179,7 @@ static void put_positions(network_count *sheet, const network *n, const block_po
         put(sheet, p->number, "positions", layer_embedding(1, s->dim));
 }
 
-/* ---- The end ---- */
+/* ---- Class attention and classifier ---- */
 
 /* XCiT's class attention layers (arXiv:2106.09681): queries, keys and values are made of all
  * tokens, the class token's query alone is used, and the MLP sees the class token alone. */

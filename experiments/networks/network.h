@@ -35,7 +35,7 @@ typedef struct {
     local_kind local;
     int local_kernel;
     int projection_kernel; /* depthwise convolution and BatchNorm before Q, K and V; 0: none */
-    int key_stride;        /* of those of K and V */
+    int key_stride;        /* stride of those of K and V */
 } block_form;
 
 typedef struct {
@@ -73,7 +73,7 @@ typedef struct {
     attention_name
         attention; /* with a variant: replaces the first stage's operator wherever it is used */
     attention_name class_attention;
-    bool resampled; /* SOFT: take `sampling` */
+    bool resampled; /* SOFT: use `sampling` */
     atn_sampling_kind sampling;
     int landmarks;  /* of sampling "first", of Linformer and Nystromformer; 0: 49 */
     int heads;      /* of every stage */
@@ -96,8 +96,8 @@ typedef struct {
 /* Counts one image. Returns an exit code; a failure has been reported. */
 int network_counts(atn_context *context, const network *n, const change *c, network_count *count);
 
-/* How many queries and keys the attention of a stage (from 0) has in an image of so many pixels a
- * side, class token included. */
+/* The numbers of queries and keys that the attention of a stage (from 0) has in an image with
+ * `resolution` pixels a side, class token included. */
 void network_stage_tokens(const network *n, int stage, int resolution, int64_t *tokens,
                           int64_t *keys);
 
