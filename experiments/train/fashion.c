@@ -20,9 +20,9 @@ static uint32_t big_endian(const unsigned char *bytes)
            (uint32_t)bytes[3];
 }
 
-/* The bytes after the header: two zeros, 8 (unsigned bytes), the number of dimensions, each of them
- * as four bytes. sizes: those expected; 0: any up to MOST_IMAGES, which is then put there. Null,
- * having said why, for any other file. */
+/* Reads the header (two zero bytes, 8 for unsigned bytes, the number of dimensions, and each of
+ * them as four bytes) and returns the bytes after it. sizes: the expected dimensions; 0 accepts any
+ * up to MOST_IMAGES and is replaced by it. Null, with the reason reported, for any other file. */
 static unsigned char *read_idx(const char *path, gzFile file, int dimensions,
                                int64_t sizes[MOST_DIMENSIONS])
 {
@@ -74,7 +74,7 @@ static unsigned char *read_file(const char *folder, const char *name, const char
     gzFile file = descriptor >= 0 ? gzdopen(descriptor, "rb") : NULL;
     if (file) {
         values = read_idx(path, file, dimensions, sizes);
-        if (gzclose(file) != Z_OK && values) { /* the check sum at its end */
+        if (gzclose(file) != Z_OK && values) { /* checks the checksum at the end */
             report_error("%s: the file ends early", path);
             free(values);
             values = NULL;

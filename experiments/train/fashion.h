@@ -9,10 +9,11 @@
 #include "common/sha256.h"
 
 enum { FASHION_SIDE = 28, FASHION_CLASSES = 10, FASHION_SHIFT = 1 };
-/* Flipped or not, and moved by up to FASHION_SHIFT pixels in both directions; or as it is. */
+/* Crops are flipped or not, and moved by up to FASHION_SHIFT pixels in both directions;
+ * FASHION_WHOLE leaves the image as it is. */
 enum { FASHION_CROPS = 2 * (2 * FASHION_SHIFT + 1) * (2 * FASHION_SHIFT + 1), FASHION_WHOLE = -1 };
 
-/* Where Debian's package dataset-fashion-mnist has it. */
+/* The folder in which Debian's package dataset-fashion-mnist has the files. */
 #define FASHION_FOLDER "/usr/share/datasets/fashion-mnist"
 
 typedef struct {
@@ -24,14 +25,15 @@ typedef struct {
 
 /* Reads folder/NAME-images-idx3-ubyte.gz and NAME-labels-idx1-ubyte.gz; name: "train", "t10k".
  * Returns an exit code; on failure one line on stderr names the file and what was expected of it: a
- * missing or cut file, another magic number or size, a label above 9, more bytes than announced. To
- * be freed in any case. */
+ * missing or cut file, another magic number or size, a label above 9, more bytes than announced.
+ * The set is to be freed in any case. */
 int fashion_read(const char *folder, const char *name, fashion_set *set);
 void fashion_free(fashion_set *set);
 
-/* An image, enlarged to side x side by repeating pixels (side a multiple of 28), its pixels from 0
- * to 1 less the training set's mean, 0.2860, over its deviation, 0.3530. crop: 0 ... FASHION_CROPS
- * - 1, or FASHION_WHOLE; odd ones are flipped left to right; what moves in is black. */
+/* Writes an image, enlarged to side x side by repeating pixels (side a multiple of 28). Pixels from
+ * 0 to 1 are normalised by the training set's mean, 0.2860, and standard deviation, 0.3530. crop: 0
+ * ... FASHION_CROPS - 1, or FASHION_WHOLE; odd ones are flipped left to right; pixels from beyond
+ * the edge are black. */
 void fashion_image(const fashion_set *set, int64_t image, int crop, int64_t side, float *out);
 
 #endif

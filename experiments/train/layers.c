@@ -7,7 +7,7 @@
 
 /* ---- Instruction sets ---- */
 
-/* Those of lib/meson.build. */
+/* As in lib/meson.build. */
 extern const row_kernels R_IN(rows, base);
 #ifdef __x86_64__
 extern const row_kernels R_IN(rows, avx2), R_IN(rows, avx512);

@@ -81,7 +81,7 @@ static int check_shape(const model_shape *s)
     return EXIT_PASS;
 }
 
-/* Side of the windows that landmarks come from. */
+/* Side of the windows over which landmarks are averaged or convolved. */
 static int64_t stride_of(const model *m)
 {
     return m->grid / root(m->shape.landmarks);
@@ -107,7 +107,7 @@ model_shape model_enlarged(const model_shape *shape, int64_t factor)
     return larger;
 }
 
-/* Gaussian attention is SOFT's without landmarks (IJCV Eq. 5), where K = Q. */
+/* Gaussian attention is SOFT's without landmarks (IJCV Eq. 5), with K = Q. */
 bool model_has_keys(const model_shape *shape)
 {
     return shape->attention->capabilities & ATN_CAN_CROSS && shape->attention->op != ATN_GAUSSIAN;
@@ -122,7 +122,7 @@ typedef struct {
 
 static const start_rule ones = {.start = 1}, zeros = {0};
 
-/* Appends a parameter of these dimensions and returns where it begins. */
+/* Appends a parameter of these dimensions and returns its offset. */
 static int64_t add(model *m, start_rule rule, int dimensions, const int64_t *shape,
                    const char *format, ...)
 {
@@ -155,16 +155,16 @@ static int64_t add(model *m, start_rule rule, int dimensions, const int64_t *sha
     add(m, rule, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__},     \
         "blocks.%" PRId64 "." name, block)
 
-/* What is multiplied starts at 1 / sqrt(inputs), at which values keep their size. The spread of
- * 0.02 that is usual for larger transformers makes the first epochs of one so narrow much slower.
- */
+/* Weight matrices start with a standard deviation of 1 / sqrt(inputs), which preserves the size of
+ * activations. The 0.02 that is usual for larger transformers makes the first epochs of so narrow a
+ * network much slower. */
 static start_rule scaled_by(int64_t inputs)
 {
     return (start_rule){.spread = 1 / sqrt((double)inputs)};
 }
 
-/* What an operator learns follows from the registry. Linformer's F is E, and Nystromformer, which
- * has no landmarks that are learned, goes without its optional convolution of V. */
+/* Adds the parameters that an operator learns, as the registry lists them. Linformer's F is E.
+ * Nystromformer, which learns no landmarks, is used without its optional convolution of V. */
 static void add_attention(model *m, int64_t block)
 {
     const model_shape *s = &m->shape;
@@ -255,7 +255,7 @@ int model_create(const model_shape *shape, model *m)
         add_block(m, block);
     m->norm_weight = ADD(ones, "norm.weight", c);
     m->norm_bias = ADD(zeros, "norm.bias", c);
-    /* so small that the network guesses at first */
+    /* so small that the first predictions are nearly uniform */
     m->head_weight = ADD((start_rule){.spread = 0.02}, "head.weight", shape->classes, c);
     m->head_bias = ADD(zeros, "head.bias", shape->classes);
     return EXIT_PASS;
@@ -268,10 +268,11 @@ void model_free(model *m)
     *m = (model){0};
 }
 
-/* Sines and cosines of a token's row and column, in turn, at wavelengths from 2 pi tokens to nearly
- * 100 times that: the fixed positions of Vaswani et al. 2017 (section 3.5) in two dimensions, as a
- * start for learned ones. Neighbours begin alike, where random positions must first learn that. The
- * amplitude makes them as large as what the patches give. */
+/* Sines and cosines, in turn, of a token's row and column, at wavelengths from 2 pi tokens to
+ * nearly 100 times that: the fixed positions of Vaswani et al. 2017 (section 3.5) in two
+ * dimensions, as initial values of learned ones. Neighbouring tokens start with similar positions,
+ * which random positions would have to learn. The amplitude is about that of the patches'
+ * embeddings. */
 static double wave(const model *m, int64_t token, int64_t channel)
 {
     static const double amplitude = 0.7, longest = 100;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A small vision transformer and its parameters, by name and place. One block, with any operator:
+/* A small vision transformer and its parameters, by name and offset. One block, with any operator:
  *
  *   norms before attention and MLP:
  *     x <- x + s1 (attention(LN(x)) W_o^T + b_o),   x <- x + s2 MLP(LN(x))
  *   norms after them, as in SOFT's published code:
  *     x <- LN(x + attention(x) W_o^T + b_o),        x <- LN(x + MLP(x))
  *
- * s1, s2: LayerScale (Touvron et al. 2021), in SimA's published code; else 1. The MLP is linear,
+ * s1, s2: LayerScale (Touvron et al. 2021), as in SimA's published code; else 1. The MLP is linear,
  * GELU, linear. Queries, keys and values are one linear layer of the block's input; operators with
  * K = Q (soft, softpp, gaussian and lsh) have no keys in it. Around the blocks: patches embedded by
  * a linear layer plus a learned position, a last LayerNorm, the mean over the tokens, and a linear
@@ -31,19 +31,20 @@ typedef struct {
 } model_shape;
 
 /* 28 x 28 pixels, patches of 2, width 64, 2 heads, depth 4, 128 hidden, 10 classes, m = 49, with
- * the operator and variant that "soft/code" names, the first variant where none is named. False if
- * there is none of that name. */
+ * the operator and variant that a name such as "soft/code" gives, or the operator's first variant
+ * where it gives none. False if there is no such operator or variant. */
 bool model_defaults(const char *name, model_shape *shape);
 
-/* What is trained by default, ended by null: the published forms; of those that couple the images
- * of a batch the one that does not, so that a slice of the batch gives what the batch does. */
+/* The operators trained by default, ended by null, in their published variants. Where the published
+ * variant couples the images of a batch, a variant that does not is taken, so that a slice of the
+ * batch gives the same results as the batch. */
 extern const char *const model_usual[];
 
 /* "softmax-exact-seed1.npz", the file of weights. To be freed. */
 char *model_weights_name(const model_shape *shape, uint64_t seed);
 
-/* The same network for images `factor` times as large, with the strides and windows it has: as many
- * times more landmarks where a convolution samples them. */
+/* The same network for images with sides `factor` times as long, with unchanged strides and
+ * windows: a convolution that samples landmarks gives factor^2 times as many. */
 model_shape model_enlarged(const model_shape *shape, int64_t factor);
 
 /* False: K = Q. */
@@ -55,26 +56,26 @@ typedef struct {
     char name[PARAMETER_NAME_SIZE]; /* "blocks.0.attention.conv", as in the file of weights */
     int dimensions;
     int64_t shape[PARAMETER_DIMENSIONS];
-    int64_t offset, count; /* in the flat array of all */
-    double start, spread;  /* initially start + spread z, z normal, drawn again beyond 2 */
+    int64_t offset, count; /* in the flat array of all parameters */
+    double start, spread;  /* initially start + spread z, z normal and redrawn if beyond 2 */
     bool waves;            /* initially sines and cosines of the token's row and column */
-    bool decays;           /* by weight decay: matrices do, vectors and the position do not */
+    bool decays;           /* by weight decay, as matrices do; vectors and the position do not */
     bool fixed;            /* drawn once, never trained: random features, rotations */
 } model_parameter;
 
-/* Where a block's parameters begin in the flat array; -1: it has no such parameter. */
+/* The offsets of a block's parameters in the flat array; -1: it has no such parameter. */
 typedef struct {
     int64_t norm1_weight, norm1_bias, input_weight, input_bias, output_weight, output_bias, scale1;
     int64_t norm2_weight, norm2_bias, hidden_weight, hidden_bias, mlp_weight, mlp_bias, scale2;
     int64_t attention[ATN_PARAMETER_COUNT]; /* the operator's parameters that have a gradient */
-    int64_t drawn;                          /* its random features or rotations */
+    int64_t drawn;                          /* random features or rotations */
 } model_block;
 
 typedef struct {
     model_shape shape;
     int64_t grid, tokens;    /* grid x grid tokens */
     int64_t inputs;          /* parts of a block's linear layer: queries, (keys,) values */
-    bool norm_after, scaled; /* see above */
+    bool norm_after, scaled; /* see the block above; scaled: with LayerScale */
     int64_t patch_weight, patch_bias, position, norm_weight, norm_bias, head_weight, head_bias;
     model_block *blocks;
     model_parameter *parameters;
@@ -87,12 +88,12 @@ typedef struct {
 int model_create(const model_shape *shape, model *m);
 void model_free(model *m);
 
-/* The initial values for a seed. Parameters of one name and shape get the same for every operator.
- */
+/* The initial values for a seed. They are the same for every operator where a parameter has the
+ * same name and shape. */
 void model_initialise(const model *m, uint64_t seed, double *values);
 
-/* The description of a block's attention. data: the flat array, in the dtype, which the
- * description's tensors point into. */
+/* The description of a block's attention. data: the flat array, in the dtype; the description's
+ * tensors point into it. */
 atn_attention_desc model_attention(const model *m, int64_t block, atn_dtype dtype, void *data);
 
 #endif

@@ -11,15 +11,15 @@
 
 enum { PARTS = 3 }; /* queries, keys, values; or queries, values */
 
-/* What forward leaves for backward, a row per token. */
+/* Kept by forward for backward, a row per token. */
 typedef struct {
     real *in;                /* the block's input */
     real *normed1, *normed2; /* LayerNorm's outputs */
-    real *parts;             /* what the attention is given, side by side in a row */
-    real *attended, *output; /* its output, and that by W_o */
+    real *parts;             /* queries, (keys,) values, side by side in a row */
+    real *attended, *output; /* the attention's output, before and after W_o */
     real *middle;            /* after the first residual */
-    real *gelu, *slope;      /* of the MLP */
-    real *mlp;               /* its output */
+    real *gelu, *slope;      /* the MLP's GELU and its derivative */
+    real *mlp;               /* the MLP's output */
     real *sum;               /* after the second residual */
     real *out;               /* normed2 with norms after, else sum */
     real *moments1, *moments2;
@@ -34,16 +34,16 @@ struct pass {
     real *patches; /* a row of pixels per token */
     block_memory *blocks;
     real *normed, *moments, *mean, *logits; /* after the blocks */
-    /* Of backward. */
+    /* Used by backward. */
     real *dx, *drows, *dattended, *dhidden, *dparts[PARTS];
     real *memory;
-    int64_t size; /* of it */
+    int64_t size; /* numbers in memory */
     char where[64];
 };
 
 /* ---- Memory ---- */
 
-/* Hands out parts of one block of memory; before there is one, it counts. */
+/* Assigns the next part of the pass's memory; before memory is allocated, only counts. */
 static void take(pass *p, real **part, int64_t count)
 {
     static const int64_t line = 64 / sizeof(real);
@@ -86,7 +86,8 @@ static void take_all(pass *p)
         take(p, &p->dparts[k], rows * c);
 }
 
-/* The first of every `stride` numbers as images x heads x tokens x channels. */
+/* A view of `rows` as images x heads x tokens x channels: of each `stride` numbers the first ones.
+ */
 static atn_tensor heads_of(const pass *p, real *rows, int64_t stride)
 {
     const model_shape *s = &p->m->shape;
@@ -102,7 +103,7 @@ static atn_tensor heads_of(const pass *p, real *rows, int64_t stride)
                         .row_stride = stride};
 }
 
-/* Keys without data: there are none. */
+/* k has no data if there are no keys. */
 typedef struct {
     atn_tensor q, k, v;
 } attention_tokens;
@@ -152,7 +153,7 @@ void pass_free(pass *p)
 
 /* ---- Forward ---- */
 
-/* Of an inverse that has not converged, or of NaN, the outcome is a value. */
+/* An inverse that has not converged, and NaN, are results and no errors. */
 static bool is_value(atn_status status)
 {
     return status >= 0;
@@ -184,7 +185,7 @@ static atn_status attend(pass *p, block_memory *b)
     return atn_attention_forward(b->plan, &inputs, &y, NULL);
 }
 
-/* LayerScale's numbers; null: there are none. */
+/* LayerScale's factors; null without LayerScale. */
 static const real *scale_at(const pass *p, int64_t place)
 {
     return p->m->scaled ? p->data + place : NULL;
@@ -256,7 +257,7 @@ atn_tensor pass_tokens(const pass *p, int64_t block, int part)
 
 /* ---- Backward ---- */
 
-/* The gradient of z in x + scale z, which is dx itself without a scale. */
+/* The gradient of z in x + scale z from dx, which is dx itself without a scale. */
 static const real *branch_gradient(const pass *p, int64_t place, const real *z, real *spare,
                                    real *gradient)
 {
@@ -282,7 +283,7 @@ static atn_status attend_backward(pass *p, int64_t index, real *gradient)
                                .k = t.k.data ? &dt[1] : NULL,
                                .v = &dt[p->m->inputs - 1],
                                .after_forward = true};
-    /* The same description of the gradient's array has the tensors to write. */
+    /* described with the gradient's array as data, the tensors are those to write */
     atn_attention_desc of_gradient = model_attention(p->m, index, REAL_DTYPE, gradient);
     for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
         if (p->m->blocks[index].attention[i] >= 0)
@@ -290,7 +291,7 @@ static atn_status attend_backward(pass *p, int64_t index, real *gradient)
     return atn_attention_backward(b->plan, &inputs, &dy, &gradients, NULL);
 }
 
-/* dx: of the block's output; afterwards of its input. */
+/* dx is the gradient of the block's output before, and of its input afterwards. */
 static atn_status block_backward(pass *p, int64_t index, real *gradient)
 {
     const model *m = p->m;
@@ -343,7 +344,7 @@ atn_status pass_backward(pass *p, const real *dlogits, real *gradient)
             gradient[m->parameters[i].offset + k] = 0;
     linear_backward(p->k, p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
                     dlogits, 0, p->drows, gradient + m->head_weight, gradient + m->head_bias);
-    for (int64_t i = 0; i < p->images * n; i++) /* drows has a row per image so far */
+    for (int64_t i = 0; i < p->images * n; i++) /* here drows has a row per image */
         for (int64_t k = 0; k < c; k++)
             p->dx[i * c + k] = p->drows[i / n * c + k] / (real)n;
     p->k->layer_norm_backward(p->images * n, c, p->blocks[m->shape.depth - 1].out,

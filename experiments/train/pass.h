@@ -7,7 +7,7 @@
 #include "train/model.h"
 #include "train/real.h"
 
-typedef struct pass pass; /* of its type */
+typedef struct pass pass; /* for its real type */
 
 #define pass_create     R(pass_create)
 #define pass_free       R(pass_free)
@@ -16,24 +16,25 @@ typedef struct pass pass; /* of its type */
 #define pass_tokens     R(pass_tokens)
 #define pass_not_finite R(pass_not_finite)
 
-/* For `images` images at a time. data: the flat array of the model's parameters, read at
- * every call. context: of one thread, the CPU's. All of them must outlive the pass. Returns an exit
- * code; on failure one line on stderr. */
+/* For `images` images at a time. data: the flat array of the model's parameters, read at every
+ * call. context: one thread, CPU. All of them must outlive the pass. Returns an exit code; on
+ * failure one line on stderr. */
 int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made);
 void pass_free(pass *p);
 
 /* pixels: images x side x side; logits: images x classes. */
 atn_status pass_forward(pass *p, const real *pixels, real *logits);
 
-/* Of the last forward: what a block's attention was given, images x heads x tokens x d; part 0:
+/* The input of a block's attention in the last forward, images x heads x tokens x d; part 0:
  * queries, 1: keys (without data where K = Q), 2: values. */
 atn_tensor pass_tokens(const pass *p, int64_t block, int part);
 
-/* After forward with the same pixels: the derivatives of a scalar by all parameters, from those by
- * the logits; overwrites `gradient`, a flat array like the parameters (0 for fixed ones). */
+/* After forward with the same pixels: the derivatives of a scalar by all parameters, from its
+ * derivatives by the logits. Overwrites `gradient`, a flat array like the parameters (0 for fixed
+ * ones). */
 atn_status pass_backward(pass *p, const real *dlogits, real *gradient);
 
-/* Of the last forward, where NaN or infinity began: "block 2: attention"; null: nowhere. */
+/* Where NaN or infinity first occurred in the last forward: "block 2: attention"; null: nowhere. */
 const char *pass_not_finite(pass *p);
 
 #endif

@@ -6,7 +6,7 @@
 #include "cpu/simd_set.h"
 #include "train/rows.h"
 
-/* The vector at c; what does not fill one is left to loops over elements. */
+/* The vector at c. Loops over elements process what is left over at the end of a row. */
 #define AT(row, c) (*(lanes *)((row) + (c)))
 #define OF(row, c) (*(const lanes *)((row) + (c)))
 
@@ -15,7 +15,7 @@ static int64_t whole_lanes(int64_t count)
     return count - count % LANES;
 }
 
-/* By halves. */
+/* The sum of the elements, by halving the vector. */
 static inline real total(lanes x)
 {
     real part[LANES];
@@ -140,12 +140,12 @@ static void layer_norm(int64_t rows, int64_t width, const real *x, const real *w
     }
 }
 
-/* Sums over a row: of g = dy weight, and of g u, u = (x - mean) rate. */
+/* Sums over a row of g = dy weight and of g u, where u = (x - mean) rate. */
 typedef struct {
     real gradient, product;
 } row_sums;
 
-/* Adds the row's part in the gradients of weight and bias. */
+/* Adds the row's contribution to the gradients of weight and bias. */
 static inline row_sums add_row(int64_t width, const real *x, real mean, real rate, const real *dy,
                                const real *weight, real *dweight, real *dbias)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a network computes element by element and row by row, in the vectors of an instruction set:
- * rows.c is compiled for each type and set, as the library's arithmetic is (lib/meson.build).
- * Arrays are rows x width, row-major and dense. Every sum is in an order that the sizes and the
- * set alone decide. */
+/* The elementwise and rowwise operations of a network, in the vectors of an instruction set: rows.c
+ * is compiled for each type and set, like the library's arithmetic (lib/meson.build). Arrays are
+ * rows x width, row-major and dense. The order of every sum depends on nothing but the sizes and
+ * the set. */
 #ifndef EXPERIMENTS_TRAIN_ROWS_H
 #define EXPERIMENTS_TRAIN_ROWS_H
 
@@ -14,16 +14,16 @@ typedef struct {
      * tanh): y = x s(2 sqrt(2/pi) (x + 0.044715 x^3)), s the logistic function. x becomes dy/dx. */
     void (*gelu)(int64_t count, real *x, real *y);
 
-    /* LayerNorm (Ba, Kiros and Hinton 2016), eps 1e-5:   y = (x - mean) rate weight + bias,   rate
-     * = 1 / sqrt(variance + eps), each row by itself. moments: mean and rate of each row. */
+    /* LayerNorm (Ba, Kiros and Hinton 2016), eps 1e-5, of each row: y = (x - mean) rate weight +
+     * bias, rate = 1 / sqrt(variance + eps). moments: mean and rate of each row. */
     void (*layer_norm)(int64_t rows, int64_t width, const real *x, const real *weight,
                        const real *bias, real *y, real *moments);
-    /* dx is overwritten, or added to; dy may be dx. */
+    /* Overwrites dx, or adds to it; dy may be dx. */
     void (*layer_norm_backward)(int64_t rows, int64_t width, const real *x, const real *weight,
                                 const real *moments, const real *dy, bool add, real *dx,
                                 real *dweight, real *dbias);
 
-    /* y = x + scale_c z; scale null: 1. y may be x. */
+    /* y = x + scale_c z; scale null: factors of 1. y may be x. */
     void (*residual)(int64_t rows, int64_t width, const real *x, const real *scale, const real *z,
                      real *y);
 

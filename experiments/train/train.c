@@ -73,7 +73,7 @@ static void add_plans(train_state *w, const char *name)
     const program_options *s = w->s;
     for (int i = 0; i < s->seeds.count; i++) {
         training plan;
-        training_defaults(name, &plan); /* options_parse has looked at the name */
+        training_defaults(name, &plan); /* options_parse has checked the name */
         plan.seed = (uint64_t)s->seeds.items[i];
         plan.threads = (int)s->threads;
         plan.images = s->train.images ? s->train.images : s->effort == EFFORT_QUICK ? 2560 : 0;
@@ -134,7 +134,7 @@ static bool get_input(const void *state, int index, const char **name, const cha
 
 /* ---- A point ---- */
 
-/* per_image: seconds, tests included. */
+/* Reports the last epoch. per_image: seconds per image, tests included. */
 static void say_epoch(const char *name, const trainer *t, const training *plan, double per_image)
 {
     int64_t epoch = trainer_epochs(t);
@@ -145,10 +145,10 @@ static void say_epoch(const char *name, const trainer *t, const training *plan, 
                 "%.0f min left\n",
                 name, epoch, plan->epochs, e.train.loss, 100 * e.test.accuracy,
                 e.seconds > 0 ? images / e.seconds : 1 / per_image, left * per_image / 60);
-    fflush(stdout); /* in a log file as well: the next line is minutes away */
+    fflush(stdout); /* also into a log file: the next line comes minutes later */
 }
 
-/* What a point leaves in its folder. */
+/* The files that a point writes. */
 typedef struct {
     char *folder, *weights, *checkpoint;
     bool keep_epochs;
@@ -168,7 +168,7 @@ static int write_weights(const trainer *t, const place *at, const char *file,
     return code;
 }
 
-/* The weights after a number of epochs, if they are kept. */
+/* Writes the weights after the epochs trained so far, if epochs are kept. */
 static int keep_epoch(const trainer *t, const place *at, const training_score *test)
 {
     if (!at->keep_epochs)
@@ -180,7 +180,8 @@ static int keep_epoch(const trainer *t, const place *at, const training_score *t
     return code;
 }
 
-/* The initial weights, which a run that goes on has left already if it kept epochs then. */
+/* Writes the initial weights, if epochs are kept; on --resume again, because the stopped run may
+ * not have kept them. */
 static int keep_start(trainer *t, const place *at)
 {
     training_score score;
@@ -188,8 +189,8 @@ static int keep_start(trainer *t, const place *at)
     return code == EXIT_PASS ? keep_epoch(t, at, &score) : code;
 }
 
-/* Trains to the end, or until a signal. An epoch leaves its weights before the checkpoint, so that
- * they are there whenever a run goes on after it. */
+/* Trains to the end, or until a signal. The weights of an epoch are written before the checkpoint,
+ * so that they exist whenever a run resumes after that epoch. */
 static int train_all(trainer *t, const training *plan, const char *name, const place *at)
 {
     int64_t all = plan->epochs * trainer_epoch_steps(t), first = trainer_steps(t);
@@ -259,7 +260,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* The last epochs. */
+/* Prints the last epoch of each point. */
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     table *last = table_create(columns, sizeof columns / sizeof *columns);

@@ -34,7 +34,7 @@ static const char *const part_names[PARTS] = {"queries", "keys", "values"};
 
 /* ---- Names ---- */
 
-/* Takes "/END" off a text if that is how it ends. */
+/* Removes "/END" from the end of a text; false if the text does not end so. */
 static bool take_end(char *text, const char *end)
 {
     char *slash = strrchr(text, '/');
@@ -44,7 +44,7 @@ static bool take_end(char *text, const char *end)
     return found;
 }
 
-/* Sets the block, -1 for the last, and the part, and leaves the name of the weights in `text`. */
+/* Sets the block (-1 for the last) and the part, and leaves the name of the weights in `text`. */
 static int read_place(trained *t, char *text)
 {
     t->block = -1;
@@ -65,7 +65,8 @@ static int read_place(trained *t, char *text)
     return EXIT_PASS;
 }
 
-/* The file of weights that a name means: of an operator, its usual variant and first seed. */
+/* The file of weights that a name stands for; an operator's name stands for its usual variant and
+ * first seed. */
 static char *find_weights(const char *name)
 {
     if (name_ends_with(name, ".npz"))
@@ -85,7 +86,7 @@ static char *find_weights(const char *name)
 
 /* ---- Weights ---- */
 
-/* A whole number of the metadata, from 1 to `most`. */
+/* Gets a whole number from 1 to `most` from the metadata. */
 static bool get_size(const cJSON *metadata, const char *name, double most, int64_t *value)
 {
     double number = cJSON_GetNumberValue(cJSON_GetObjectItem(metadata, name));
@@ -137,8 +138,8 @@ static int read_shape(trained *t)
     return EXIT_PASS;
 }
 
-/* The position of `count` points at point i of `larger`, in pixels of the smaller picture: the
- * middles of both ends' pixels are half a pixel from the edge. */
+/* The position of point i of `larger` points among `count` points that span the same picture: both
+ * ends' points are half a pixel from the edge. */
 static double position_at(int64_t i, int64_t larger, int64_t count)
 {
     double at = ((double)i + 0.5) * (double)count / (double)larger - 0.5;
@@ -163,7 +164,7 @@ static void resize_positions(const double *from, int64_t grid, int64_t width, in
     }
 }
 
-/* An array of a file counts missing leading dimensions as 1. */
+/* The npz reader sets missing leading dimensions to 1. */
 static bool same_shape(const model_parameter *p, const npy_array *a)
 {
     const int64_t found[PARAMETER_DIMENSIONS] = {a->batch, a->heads, a->rows, a->cols};
@@ -173,7 +174,7 @@ static bool same_shape(const model_parameter *p, const npy_array *a)
     return same;
 }
 
-/* The parameters of a network on a grid that may be larger than the trained one. */
+/* Fills in the parameters of a network whose grid may be larger than the trained one. */
 static int fill_parameters(const trained *t, const model *m, double *data)
 {
     int64_t grid = trained_side(t), width = t->shape.width;
@@ -196,7 +197,7 @@ static int fill_parameters(const trained *t, const model *m, double *data)
     return EXIT_PASS;
 }
 
-/* The network on a grid of `side` tokens. To be freed in any case. */
+/* Makes the network on a grid of `side` tokens. To be freed in any case. */
 static int make_network(const trained *t, int64_t side, model *m, double **data)
 {
     int64_t grid = trained_side(t);
@@ -244,7 +245,7 @@ static int open_files(trained *t)
         code = read_shape(t);
     if (code == EXIT_PASS)
         code = set_sha256(t);
-    if (code == EXIT_PASS) { /* whether all parameters are there is known before the first draw */
+    if (code == EXIT_PASS) { /* shows before the first draw whether all parameters are there */
         model m;
         double *data;
         code = make_network(t, trained_side(t), &m, &data);
@@ -304,7 +305,7 @@ int64_t trained_heads(const trained *t)
 
 /* ---- A head ---- */
 
-/* The rows of one head, dense; null: the block has no such part. To be freed. */
+/* A dense copy of the rows of one head, to be freed; null: the block has no such part. */
 static double *take_part(const pass *p, const model *m, int64_t block, int part, int64_t head)
 {
     atn_tensor rows = pass_tokens(p, block, part);
@@ -317,7 +318,7 @@ static double *take_part(const pass *p, const model *m, int64_t block, int part,
     return values;
 }
 
-/* Runs the network on the picture. */
+/* Runs the network on h->pixels and takes the head's q, k and v. */
 static int run_network(const trained *t, int64_t block, const model *m, trained_head *h)
 {
     double *pixels = must_allocate((size_t)(h->side * h->side), sizeof *pixels);
@@ -344,7 +345,7 @@ static int run_network(const trained *t, int64_t block, const model *m, trained_
     return code;
 }
 
-/* The matrix of one head, of a parameter that has one for each. */
+/* Restricts a parameter with a matrix per head to that of one head. */
 static void take_matrix(atn_tensor *parameter, int64_t head)
 {
     if (parameter->data && parameter->heads > 1) {

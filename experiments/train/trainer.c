@@ -16,8 +16,8 @@
 #include "train/layers.h"
 #include "train/pass.h"
 
-/* Images of a slice: few enough for a core's cache to hold some of their activations. The order of
- * sums follows from it. */
+/* SLICE: images of a slice, few enough for a core's cache to hold some of their activations. The
+ * order of sums depends on both numbers. */
 enum { SLICE = 4, CHUNK = 4096 };
 
 typedef struct {
@@ -32,7 +32,7 @@ struct trainer {
     model m;
     float *parameters, *moments[2]; /* AdamW's first and second */
     float *gradients;               /* one per slice */
-    float *logits, *dlogits;        /* of the largest of batch and test set */
+    float *logits, *dlogits;        /* for the larger of batch and test set */
     unsigned char *labels;          /* of the batch */
     double *losses;                 /* per slice */
     int64_t *corrects;
@@ -40,11 +40,11 @@ struct trainer {
     double *squares; /* per chunk of the parameters */
     worker *workers;
     int64_t step, images;
-    int64_t epoch;         /* that order and crops are of; -1: none */
-    int64_t *order;        /* of the images in this epoch */
-    unsigned char *crops;  /* of each, see fashion_image */
-    training_epoch *curve; /* of each epoch; for the current one, sums over its steps, not means */
-    double began;          /* seconds; -1: not in this process */
+    int64_t epoch;         /* the epoch of order and crops; -1: none */
+    int64_t *order;        /* the images in this epoch's order */
+    unsigned char *crops;  /* crop of each, see fashion_image */
+    training_epoch *curve; /* per epoch; for the current one, sums over its steps, not means */
+    double began;          /* when the current epoch began, in seconds; -1: not in this process */
 };
 
 bool training_defaults(const char *name, training *plan)
@@ -180,12 +180,12 @@ int64_t trainer_steps(const trainer *t)
 
 int64_t trainer_epoch_steps(const trainer *t)
 {
-    return t->images / t->plan.batch; /* what is left of the images is left out */
+    return t->images / t->plan.batch; /* images beyond the last whole batch are left out */
 }
 
 /* ---- Images ---- */
 
-/* The order of an epoch's images and their crops, by the seed and the epoch alone. */
+/* Draws the order of an epoch's images and their crops, from the seed and the epoch alone. */
 static void begin_epoch(trainer *t, int64_t epoch)
 {
     if (t->epoch == epoch)
@@ -236,7 +236,7 @@ static void run_slice(trainer *t, worker *w, int64_t slice, int64_t first)
     t->outcomes[slice] = status;
 }
 
-/* The sum of the slices' gradients into the first, and the squares of its chunks. */
+/* Adds the gradients of all slices into the first, and sums the squares of each chunk. */
 static void add_gradients(trainer *t)
 {
     int64_t slices = t->plan.batch / SLICE, chunks = (t->m.size + CHUNK - 1) / CHUNK;
@@ -264,8 +264,8 @@ static void move(trainer *t, double rate, double scale)
     }
 }
 
-/* Where a slice's numbers stop being finite, forward or, from the classifier on, backward; null:
- * nowhere. */
+/* Where a slice's numbers stop being finite: in forward or, from the classifier backwards, in the
+ * gradients; null: nowhere. */
 static const char *first_not_finite(trainer *t, int64_t slice, int64_t first)
 {
     run_slice(t, &t->workers[0], slice, first);
@@ -281,7 +281,7 @@ static const char *first_not_finite(trainer *t, int64_t slice, int64_t first)
     return NULL;
 }
 
-/* The slices are computed once more to see where. */
+/* Computes the slices once more to find where it began. */
 static int report_not_finite(trainer *t, int64_t first)
 {
     const char *where = NULL;
@@ -413,7 +413,7 @@ char *trainer_plan(const trainer *t)
         p->rate, p->decay, p->clip, p->smoothing, t->train->sha256, t->test->sha256);
 }
 
-/* The metadata of a file to resume from: the plan and the step. To be freed. */
+/* The metadata of a checkpoint: the plan and the step. To be freed. */
 static char *resume_metadata(const trainer *t, int64_t step)
 {
     char *plan = trainer_plan(t);
@@ -438,7 +438,7 @@ int trainer_save(const trainer *t, const char *folder, const char *name)
     return code;
 }
 
-/* The step in such metadata; -1 if they are of another plan, or no such metadata. */
+/* The step in a checkpoint's metadata; -1 if it has another plan or is not such metadata. */
 static int64_t step_of(const trainer *t, const char *text)
 {
     cJSON *json = text ? cJSON_Parse(text) : NULL;
@@ -454,7 +454,7 @@ static int64_t step_of(const trainer *t, const char *text)
     return step;
 }
 
-/* An array of the file if it has this many rows and columns. */
+/* An array of the file, if it has this dtype and this many rows and columns. */
 static const npy_array *take_array(const npz_file *file, const char *path, const char *name,
                                    int64_t rows, int64_t cols, const char *dtype)
 {
