@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A01 - A24: what only trained networks can tell. Where a sentence says what its own table shows,
- * the printed numbers are compared; the numbers themselves are out of reach here. */
+/* A01 - A24: statements that only trained networks can test. Where a sentence says what its own
+ * table shows, the printed numbers are compared with each other; the numbers themselves cannot be
+ * tested here. */
 #include <stdlib.h>
 
 #include "claims/claims.h"
@@ -14,12 +15,12 @@ typedef struct {
 
 /* One statement about trained networks. */
 typedef struct {
-    const char *needs;     /* what it would take to see */
-    const char *miniature; /* what small trained networks can tell of it */
-    bool ties;             /* as high is enough */
+    const char *needs;     /* what would be needed to test it */
+    const char *miniature; /* what small trained networks can tell about it */
+    bool ties;             /* the sentence says "as high", so that ties count */
     const comparison *items;
     int count;
-    const char *loosely; /* the sentence's words for as good, where they leave open how near */
+    const char *loosely; /* the sentence's words for "as good" where they do not say how near */
     const char *note;    /* what else the paper's tables say */
     const char *reading; /* whose comparisons the items are, if not the sentence's own */
 } trained;
@@ -29,7 +30,7 @@ static bool is_borne_out(const trained *t, const comparison *c)
     return t->ties ? c->ours >= c->theirs : c->ours > c->theirs;
 }
 
-/* What the printed rows say of a sentence, by item. */
+/* What the printed rows say about a sentence, counted over its items. */
 typedef struct {
     int higher, equal, lower;
 } outcome;
@@ -69,7 +70,7 @@ static void say_items(const trained *t, const outcome *o, const char *lower, ver
                     o->higher, t->count, t->reading ? t->reading : "the sentence makes");
 }
 
-/* Appends what it would need, and what small networks can tell. */
+/* Appends what a test would need, and what small networks can tell. */
 static void say_needs(const char *needs, const char *miniature, verdict *v)
 {
     char *numbers = v->measured;
@@ -154,7 +155,7 @@ static const trained softpp_imagenet = {IMAGENET, "SOFT and SOFT++ in one small 
                                         true, COUNT(softpp_imagenet_items)};
 JUDGE(softpp_imagenet)
 
-/* Every row of the style "Transformer" against the paper's own of its group in Tab. 3. */
+/* Every row of the style "Transformer" against the paper's own row in the same group of Tab. 3. */
 static const comparison best_items[] = {
     {"IJCV: SOFT++-Tiny, PVT-Tiny", 80.9, 75.1},
     {"IJCV: SOFT++-Tiny, ConViT-Ti+", 80.9, 76.7},
@@ -327,7 +328,7 @@ static const trained ineffective = {IMAGENET, ATTENTIONS, false, COUNT(ineffecti
                                     .loosely = "effective"};
 JUDGE(ineffective)
 
-/* SOFT++ against the highest of the others in each group of each table. */
+/* SOFT++ against the best of the other rows in each group of each table. */
 static const comparison improved_items[] = {
     {"COCO, Tab. 5, box AP: SOFT++-Tiny, PVTv2-B1", 41.2, 41.8},
     {"COCO, Tab. 5, mask AP: SOFT++-Tiny, PVTv2-B1", 38.2, 38.8},
@@ -356,8 +357,8 @@ static const trained improved = {
             "parameters."};
 JUDGE(improved)
 
-/* What is left of the points above PVT-Tiny without overlapping convolution, and what that makes.
- */
+/* The points by which SOFT is above PVT-Tiny without overlapping convolution, against the points
+ * that overlapping convolution adds. */
 static const comparison main_difference_items[] = {
     {"IJCV Tab. 11b: points above PVT without overlapping convolution, points of overlapping",
      78.4 - 75.1, 80.9 - 78.4},
@@ -449,7 +450,7 @@ static const trained ufo_ablation = {
     true, COUNT(ufo_ablation_items)};
 JUDGE(ufo_ablation)
 
-/* Rows of UFO-ViT's Tab. 4 or 5 that are printed together: a family's, or the paper's own. */
+/* Rows of UFO-ViT's Tab. 4 or 5 belong to a family, or are the paper's own. */
 typedef enum { OWN, CNN, PVT, SWIN, DEIT, XCIT, FAMILIES } family;
 
 typedef struct {
@@ -460,7 +461,7 @@ typedef struct {
     double first, second; /* Tab. 4: accuracy in percent and 1e9 FLOPs; Tab. 5: box and mask AP */
 } ufo_row;
 
-/* The transformers and the four models that § 4.1 compares; CNNs are no part of the sentence. */
+/* The transformers and the four models that § 4.1 compares; the sentence is not about CNNs. */
 static const ufo_row ufo_imagenet[] = {
     {'T', DEIT, "DeiT-Ti", 5, 72.2, 1.3},      {'T', XCIT, "XCiT-T12/16", 26, 77.1, 1.2},
     {'T', OWN, "UFO-ViT-T", 10, 78.8, 1.9},    {'S', DEIT, "DeiT-S", 22, 79.8, 4.6},
@@ -482,7 +483,7 @@ static const ufo_row ufo_coco[] = {
     {'B', XCIT, "XCiT-M24/16", 101.1, 46.7, 42.0},  {'B', OWN, "UFO-ViT-B", 82.4, 45.8, 41.2},
 };
 
-/* The paper's own row that a row is printed with. */
+/* The paper's own row in the group of a row. */
 static const ufo_row *own_of(const ufo_row *rows, int count, char group)
 {
     for (int i = 0; i < count; i++)
@@ -491,13 +492,14 @@ static const ufo_row *own_of(const ufo_row *rows, int count, char group)
     abort();
 }
 
-/* How "better performance and computational efficiency than most" may be read. */
+/* The ways in which "better performance and computational efficiency than most" may be read. */
 typedef struct {
     const char *words;
-    bool ties;              /* as high is enough */
-    bool flops, parameters; /* with fewer of these */
-    bool all_groups;        /* of the transformers of all four groups, not of the model's own */
-    bool together;          /* "most" of all comparisons, not for every model */
+    bool ties;              /* "as high" is enough */
+    bool flops, parameters; /* the model must also have fewer of these */
+    bool all_groups; /* compared with the transformers of all four groups, not only of the model's
+                        own */
+    bool together;   /* "most" of all comparisons, not for every model */
 } reading;
 
 enum { CHOSEN, BY_ACCURACY, READINGS = 9 };
@@ -514,7 +516,7 @@ static const reading readings[READINGS] = {
     {"higher, whatever the cost, of all comparisons", .together = true},
 };
 
-/* Comparisons of a model with transformers, and how many of them are won. */
+/* Comparisons of a model with transformers, and how many of them the model wins. */
 typedef struct {
     int rivals, won;
 } standing;
@@ -539,7 +541,8 @@ static bool is_most(standing s)
     return 2 * s.won > s.rivals;
 }
 
-/* Whether the table bears a reading out; a line of the notes, and "T 0 of 2, S 2 of 3, ..." */
+/* Whether the table agrees with a reading. Writes a line of the notes, and "T 0 of 2, S 2 of 3,
+ * ...". */
 static bool judge_reading(const reading *as, FILE *notes, FILE *text)
 {
     standing all = {0, 0};
@@ -561,7 +564,7 @@ static bool judge_reading(const reading *as, FILE *notes, FILE *text)
     return borne_out;
 }
 
-/* The first model of which a reading is not borne out; null: none. */
+/* The first model for which a reading does not hold; null: none. */
 static const ufo_row *first_below(const reading *as)
 {
     for (int i = 0; i < UFO_IMAGENET; i++)
@@ -570,7 +573,8 @@ static const ufo_row *first_below(const reading *as)
     return NULL;
 }
 
-/* A model that is not above most even if costs are left aside, or one that is only with them. */
+/* Names a model that is not above most rivals even if costs are ignored, or else one that is only
+ * then. */
 static void show_standing(verdict *v)
 {
     const ufo_row *own = first_below(&readings[BY_ACCURACY]);
@@ -618,8 +622,8 @@ static int judge_ufo_imagenet(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* Comparisons with a family, box and mask AP: how many there are, are won, and are lost to a row
- * of as few parameters or fewer. */
+/* Comparisons with a family in box and mask AP: how many there are, how many are won, and how many
+ * are lost to a row with at most as many parameters. */
 typedef struct {
     int count, won, dominated;
 } score;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ledger: every statement of the four papers that a computation can test, its test, and the
- * verdict from the numbers. `attnum claims` runs it.
+/* The ledger: every statement of the four papers that a computation can test, the test, and the
+ * verdict that follows from its numbers. `attnum claims` runs it.
  *
  * A claim is a row of a table in the file of its group (soft_kernel.c, sima.c, ...). Its evidence
- * are experiments, run by the very commands that the report prints, each in a separate process
- * (evidence.h); its judge reads their CSVs, computes everything else it needs with lib and
- * reference, and fills in a verdict. A judge must be able to reach any verdict that its numbers can
- * give: it holds no results. */
+ * consists of experiments, run by exactly the commands that the report prints, each in a separate
+ * process (evidence.h); its judge reads their CSVs, computes everything else it needs with lib and
+ * reference, and fills in a verdict. A judge contains no results: it must be able to reach every
+ * verdict that the numbers could call for. */
 #ifndef EXPERIMENTS_CLAIMS_CLAIMS_H
 #define EXPERIMENTS_CLAIMS_CLAIMS_H
 
@@ -37,8 +37,8 @@ const char *paper_reference(claim_paper p);
 typedef struct claim {
     const char *id;        /* "S22" */
     const char *source;    /* "IJCV Prop. 5" */
-    const char *statement; /* as the paper has it, briefly */
-    const char *method;    /* what is done, on which inputs */
+    const char *statement; /* the paper's statement, shortened */
+    const char *method;    /* what is computed, on which inputs */
     /* The corrected or sharper statement, proved in `proof`, or "Observed: ..." if it
      * is no theorem; "" if the printed one needs no correction. */
     const char *corrected;
@@ -88,7 +88,7 @@ CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)
 /* Every claim, ended by null. */
 extern const claim *const *claims_all(void);
 
-/* Whether the statement is in a paper; some are in two. */
+/* Whether the statement is in a paper; some statements are in two. */
 bool claim_is_in(const claim *c, claim_paper p);
 
 extern const verb claims_verb;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `attnum claims [ID...]`: the evidence first, then the verdicts. */
+/* `attnum claims [ID...]`: runs the evidence, then the judges. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int select_claim(claim_selection *chosen, const char *id)
     return report_unknown(id);
 }
 
-/* The claims whose ids are operands; all if there are no operands. */
+/* Selects the claims whose ids are operands; all claims if there are no operands. */
 static int select_claims(claim_selection *chosen, int count, const char *const *ids)
 {
     int code = EXIT_PASS;
@@ -150,7 +150,7 @@ static int judge_all(claim_run *run, const claim_selection *chosen, bool keep)
 typedef struct {
     char *path;
     pid_t remover;
-    int alive; /* the end of a pipe whose other end the remover has */
+    int alive; /* write end of a pipe that the remover reads from */
 } temporary_folder;
 
 /* Waits until the program has ended in any way, then removes the folder. An experiment may still
@@ -202,7 +202,7 @@ static int make_temporary(temporary_folder *f)
     return EXIT_ENVIRONMENT;
 }
 
-/* {0} is allowed. */
+/* A zeroed folder is allowed. */
 static void remove_temporary(temporary_folder *f)
 {
     if (f->remover > 0) {
@@ -215,7 +215,7 @@ static void remove_temporary(temporary_folder *f)
 
 static int run_claims(const program_options *s, const claim_selection *chosen)
 {
-    /* evidence is made by this program itself */
+    /* the program that makes the evidence is this one */
     atn_context_options options = {.device = s->device, .threads = s->threads, .isa = s->isa};
     claim_run run = {.s = s, .seed = (uint64_t)s->seeds.items[0], .program = "/proc/self/exe"};
     temporary_folder temporary = {0};

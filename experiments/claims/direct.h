@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What judges compute themselves: one head and small inverses in f64, and seeded numbers. */
+/* Computations of the judges themselves: one head and small inverses in f64, and seeded random
+ * numbers. */
 #ifndef EXPERIMENTS_CLAIMS_DIRECT_H
 #define EXPERIMENTS_CLAIMS_DIRECT_H
 
@@ -9,7 +10,7 @@
 int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t n, int64_t d,
                    int64_t dv, const double *q, const double *k, const double *v, double *y);
 
-/* What a call costs. Returns an exit code; reports a failure. */
+/* The cost of a call. Returns an exit code; reports a failure. */
 int direct_cost(const claim_run *run, const atn_attention_desc *desc,
                 const atn_attention_shape *shape, atn_cost *cost);
 
@@ -37,10 +38,10 @@ void direct_multiply_transposed(int64_t rows, int64_t inner, int64_t cols, const
 /* The Euclidean norm of x[0], x[step], ..., `count` numbers, in long double. */
 double direct_norm(int64_t count, int64_t step, const double *x);
 
-/* The larger of both, and NaN for good once there is one. */
+/* The larger of both; NaN if either is. */
 double direct_worst(double so_far, double next);
 
-/* From the least to the most of some values; both are NaN for good once there is one. */
+/* The range of some values; both ends are NaN once a value is. */
 typedef struct {
     double least, most;
 } value_range;
@@ -48,7 +49,7 @@ typedef struct {
 extern const value_range range_empty;
 void range_widen(value_range *r, double value);
 
-/* "1 to 2", or one number where both read alike in so many digits; returns `text`. */
+/* "1 to 2", or one number where both ends are the same in `digits` digits; returns `text`. */
 enum { RANGE_TEXT = 64 };
 const char *range_say(const value_range *r, int digits, char text[RANGE_TEXT]);
 

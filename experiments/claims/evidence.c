@@ -15,7 +15,7 @@
 #include "common/process.h"
 #include "common/report.h"
 
-/* Sizes are such that one takes seconds, and all of them less than a minute on two cores. */
+/* Sizes are such that each takes seconds, and all of them less than a minute on two cores. */
 static const evidence rows[] = {
     {"bounds", "spectral/bounds", "--quick"},
     {"bounds-landmarks", "spectral/bounds",
@@ -135,11 +135,11 @@ char *evidence_claim_command(const claim_run *run, const char *id)
 
 enum { MAX_WORDS = 64 };
 
-/* A signal handler can reach nothing else. */
+/* the only state that a signal handler can reach */
 static volatile sig_atomic_t interrupted;
 static volatile int running;
 
-/* The running experiment must stop as well, even if the signal was sent to this process alone. */
+/* Stops the running experiment too, even if the signal was sent to this process alone. */
 static void interrupt(int number)
 {
     interrupted = 1;
@@ -224,7 +224,7 @@ int evidence_run(claim_run *run, const evidence *e)
     if (interrupted)
         return EXIT_ENVIRONMENT;
     if (code != EXIT_PASS && code != EXIT_CHECK) {
-        if (code != EXIT_ENVIRONMENT) /* it has said why */
+        if (code != EXIT_ENVIRONMENT) /* the experiment has reported why */
             report_error("%s: no evidence, its run ended with %d", e->experiment, code);
         return EXIT_ENVIRONMENT;
     }

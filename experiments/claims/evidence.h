@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The experiments that verdicts rest on: each is a command of this program, run once for all claims
- * that read it, with its results in a separate folder. */
+/* The experiments that verdicts are based on: each is a command of this program, run once for all
+ * claims that read it, with its results in a separate folder. */
 #ifndef EXPERIMENTS_CLAIMS_EVIDENCE_H
 #define EXPERIMENTS_CLAIMS_EVIDENCE_H
 
@@ -19,7 +19,7 @@ const evidence *evidence_find(const char *name); /* null if there is none */
 const evidence *evidence_at(int index);          /* null past the last */
 const experiment *evidence_experiment(const evidence *e);
 
-/* What a judge works with. */
+/* The input of a judge. */
 typedef struct claim_run {
     const program_options *s;
     atn_context *context; /* s->threads threads */
@@ -29,23 +29,23 @@ typedef struct claim_run {
     table **tables;       /* [evidence index * MAX_OUTPUTS + output], null where not run */
 } claim_run;
 
-/* Runs an experiment, unless it has been run, and reads its CSVs. Returns an exit code: EXIT_CHECK
- * if a check of the experiment failed, EXIT_ENVIRONMENT if there are no results. */
+/* Runs an experiment, unless it has already run, and reads its CSVs. Returns an exit code:
+ * EXIT_CHECK if a check of the experiment failed, EXIT_ENVIRONMENT if there are no results. */
 int evidence_run(claim_run *run, const evidence *e);
 void evidence_free(claim_run *run);
 
-/* From now on SIGINT and SIGTERM end the running experiment, and evidence_interrupted then returns
- * true: the caller must clean up and end. */
+/* From this call on, SIGINT and SIGTERM end the running experiment, and evidence_interrupted
+ * returns true afterwards: the caller must clean up and end. */
 void evidence_take_signals(void);
 bool evidence_interrupted(void);
 
-/* The commands that make an evidence, and that judge a claim again, for the report; to be freed. */
+/* The commands that make an evidence and that judge a claim again, for the report; to be freed. */
 char *evidence_command(const claim_run *run, const evidence *e);
 char *evidence_claim_command(const claim_run *run, const char *id);
 /* The path of an output's CSV, or of the plot, below run->folder; to be freed. */
 char *evidence_path(const evidence *e, int output, const char *ending);
 
-/* The rows of an output (0 is the experiment's main one) of an evidence the claim names. */
+/* The rows of an output (0 is the experiment's main one) of an evidence that the claim names. */
 const table *evidence_table(const claim_run *run, const char *name, int output);
 
 /* ---- Reading tables ---- */

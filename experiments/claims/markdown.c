@@ -68,7 +68,7 @@ void markdown_line(const markdown *m, const char *text)
 static int count_cells(const char *line)
 {
     int bars = 0;
-    bool open = false; /* behind the last bar there is more */
+    bool open = false; /* text follows the last bar */
     for (const char *at = line; *at; at++) {
         bool bar = *at == '|';
         at += at[0] == '\\' && at[1] == '|';
@@ -198,7 +198,7 @@ static bool is_empty(const char *line)
 
 static void write_nothing(const markdown *m, int count, char *const *lines) {}
 
-/* A block is all the lines of a kind that follow each other. */
+/* Consecutive lines of one kind make a block. */
 static const struct {
     bool (*is)(const char *line);
     void (*write)(const markdown *m, int count, char *const *lines);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Markdown of the ledger as HTML: in every text `code`, in notes also paragraphs, lists of
- * lines that begin with "- ", and tables. Everything else is plain text: "*" and "_" are
- * mathematics.
- */
+/* Converts the Markdown of the ledger to HTML: in every text `code`, in notes also paragraphs,
+ * lists of lines that begin with "- ", and tables. Everything else is plain text: "*" and "_" are
+ * mathematics. */
 #ifndef EXPERIMENTS_CLAIMS_MARKDOWN_H
 #define EXPERIMENTS_CLAIMS_MARKDOWN_H
 

@@ -35,7 +35,7 @@ static double memory_exponent(const table *fits, const char *operator, const cha
     return NAN;
 }
 
-/* As drawn: nearest to 2, or to 1. */
+/* Whether the exponent is nearer to the drawn one (2 if quadratic, else 1) than to the other. */
 static bool is_drawn_so(double exponent, bool quadratic)
 {
     return fabs(exponent - (quadratic ? 2 : 1)) < 0.5;
@@ -103,7 +103,7 @@ static int judge_n11(const claim_run *run, verdict *v)
 
 /* ---- N02, N03 ---- */
 
-/* How well a count and a print agree, the better the less. */
+/* How well a count agrees with the printed number, the best first. */
 enum { AGREES, WITHIN, DISAGREES, NOT_PRINTED, AGREEMENTS };
 
 static int agreement(const table *t, int64_t row, const char *name)
@@ -122,8 +122,8 @@ static bool same_network(const table *t, int64_t a, int64_t b)
            cell_is(t, a, "network", cell_text(t, b, "network"));
 }
 
-/* The best agreement of the readings of one printed row. FLOPs may leave
- * the steps of an iterated inverse out. */
+/* The best agreement among the readings of one printed row. The printed FLOPs may omit the steps of
+ * an iterated inverse. */
 typedef struct {
     int parameters, flops, flops_without_steps;
     int64_t nearest; /* the reading whose parameters are nearest to the printed ones */
@@ -152,13 +152,13 @@ static best_reading best_of(const table *t, int64_t first, int64_t *next)
     return best;
 }
 
-/* Printed rows by agreement, and the one whose parameters are farthest off. */
+/* How many printed rows agree in which way, and the row whose parameters differ most. */
 typedef struct {
     int networks, parameters[AGREEMENTS], flops[AGREEMENTS], flops_without_steps[AGREEMENTS];
     int64_t example;
 } agreements;
 
-/* Rows about a paper's own networks: in SOFT's and SimA's tables there are others, too. */
+/* The rows about a paper's own networks; SOFT's and SimA's tables also have others. */
 typedef struct {
     const char *papers[2], *names[2]; /* one of the names is in the network's name */
 } network_choice;
@@ -250,7 +250,8 @@ static int count_tiny(const claim_run *run, int depth, double *parameters)
     return code;
 }
 
-/* What the Tiny of IJCV Tab. 1 rests on: the 5 in "x 5" of stage 3. */
+/* Notes how the result for the Tiny of IJCV Tab. 1 depends on one digit, the 5 in "x 5" of stage 3.
+ */
 static int note_digit(const claim_run *run, FILE *notes)
 {
     int code = EXIT_PASS;
@@ -269,8 +270,8 @@ static int note_digit(const claim_run *run, FILE *notes)
     return code;
 }
 
-/* The row of NeurIPS's tables, no digit of which is in doubt, whose parameters agree and whose
- * printed FLOPs are farthest from the count, in every reading; -1 if there is none. */
+/* A row of NeurIPS's tables, of which no digit is in doubt: its parameters agree and its printed
+ * FLOPs differ most from the count, in every reading; -1 if there is none. */
 static int64_t steps_example(const table *t)
 {
     int64_t example = -1;
@@ -321,7 +322,8 @@ static bool is_ufo_row(const table *t, int64_t row)
     return cell_is(t, row, "paper", "UFO-ViT") && cell_is(t, row, "table", "Tab. 4");
 }
 
-/* The network at 224 pixels whose name, with "/384", is that of a row; -1 if there is none. */
+/* The row of the network at 224 pixels whose name plus "/384" is the name of row `tuned`; -1 if
+ * there is none. */
 static int64_t before_tuning(const table *t, int64_t tuned)
 {
     const char *name = cell_text(t, tuned, "network"), *end = strstr(name, "/384");
@@ -381,14 +383,15 @@ static int judge_n12(const claim_run *run, verdict *v)
 
 /* ---- N04 ---- */
 
-/* The printed FLOPs are rounded to 0.1e9, so their differences are off by at most that. */
+/* The printed FLOPs are rounded to 0.1e9, so that the error of their differences is at most that.
+ */
 static const double flops_print = 0.1e9;
 
-/* The networks whose attention is counted: the one whose numbers these are, and the one they are
- * printed for. */
+/* The networks whose attention is counted: the one that the printed numbers belong to, and the one
+ * they are printed for. */
 static const char *const tiny_nips = "NeurIPS", *const tiny_ijcv = "SOFT (IJCV)";
 
-/* The largest |counted - printed| of a network's quantity over m; -1 if there are no rows. */
+/* The largest |counted - printed| of a network's quantity over all m; -1 if there are no rows. */
 static double largest_gap(const table *t, const char *paper, const char *quantity, FILE *notes)
 {
     double largest = -1;
@@ -440,7 +443,8 @@ static int judge_n04(const claim_run *run, verdict *v)
 
 /* ---- N05 ---- */
 
-/* Tab. 1 by throughput, in training and in inference alike: the fastest first. */
+/* Tab. 1 by throughput, which has the same order in training and in inference: the fastest first.
+ */
 static const char *const fastest_first[] = {"linformer", "performer", "nystromformer", "soft",
                                             "softmax"};
 enum { RIVALS = sizeof fastest_first / sizeof *fastest_first };
@@ -448,7 +452,7 @@ enum { RIVALS = sizeof fastest_first / sizeof *fastest_first };
 /* Times of one kind of work at one n, over those of softmax attention. */
 typedef struct {
     double median[RIVALS], least[RIVALS], most[RIVALS];
-    int as_printed, reversed; /* of the pairs; the others are within the spread */
+    int as_printed, reversed; /* numbers of pairs; the order of the others is within the spread */
 } ranking;
 
 static bool is_timed(const table *t, int64_t row, const char *a, const char *work)
@@ -457,7 +461,7 @@ static bool is_timed(const table *t, int64_t row, const char *a, const char *wor
            cell_is(t, row, "a_work", work) && cell_is(t, row, "b", "softmax");
 }
 
-/* A pair is told apart if the ranges over repetitions do not overlap. */
+/* Two operators are told apart if the ranges over repetitions do not overlap. */
 static void compare_rivals(ranking *r)
 {
     for (int i = 0; i < RIVALS; i++)
@@ -493,7 +497,7 @@ static void note_ranking(FILE *notes, const char *work, int64_t n, const ranking
     fprintf(notes, " | %d | %d |\n", r->as_printed, r->reversed);
 }
 
-/* "linformer, performer, ..." by the medians, the fastest first. */
+/* Writes "linformer, performer, ..." in the order of the medians, the fastest first. */
 static void say_order(const ranking *r, FILE *text)
 {
     bool said[RIVALS] = {false};
@@ -507,7 +511,8 @@ static void say_order(const ranking *r, FILE *text)
     }
 }
 
-/* The rankings of one kind of work, at every n it was timed at. Returns how many. */
+/* Ranks the operators for one kind of work, at every n at which it was timed. Returns the number of
+ * such n. */
 static int judge_work(const table *t, const char *work, const char *title, FILE *measured,
                       FILE *notes)
 {

@@ -99,7 +99,7 @@ static const char script[] =
 
 /* ---- Figures ---- */
 
-/* A plot of the evidence; bytes are null where gnuplot did not make it. */
+/* A plot of the evidence; its bytes are null if gnuplot did not make it. */
 typedef struct {
     const evidence *e;
     char *bytes;
@@ -151,7 +151,7 @@ static bool is_read_by(const evidence *e, const claim *c)
     return false;
 }
 
-/* Those of all claims on the page, once each. */
+/* Reads the figures of all claims on the page, each once. */
 static void read_figures(page *p)
 {
     int evidences = 0;
@@ -168,7 +168,8 @@ static void read_figures(page *p)
     }
 }
 
-/* The images, which the figures of the statements refer to: some are in several. */
+/* Writes the images once; the figures of the statements refer to them, since some are used by
+ * several statements. */
 static void write_images(const page *p)
 {
     FILE *file = p->text.file;

@@ -36,7 +36,7 @@ int report_count(const judged *all, int count, verdict_kind kind)
 char *report_basis(const judged *j)
 {
     static const char observation[] = "Observed:"; /* a corrected statement that is no theorem */
-    if (j->verdict.kind == VERDICT_NOT_TESTABLE)   /* a proof belongs to the text next to it */
+    if (j->verdict.kind == VERDICT_NOT_TESTABLE)   /* the text next to it has the proof */
         return must_format("%s", "");
     bool proved = *j->claim->proof, certified = j->verdict.certified == CERTIFIED_YES;
     bool observed = j->verdict.kind == VERDICT_OBSERVED || (!proved && !certified) ||
@@ -216,7 +216,7 @@ static void write_counts(const judged *all, int count, FILE *file)
     fprintf(file, "\n");
 }
 
-/* A text in a cell of a table: a bar would end it. */
+/* Writes a text in a cell of a table, where a bar must be escaped. */
 static void write_cell(const char *text, FILE *file)
 {
     for (; *text; text++)

@@ -20,7 +20,7 @@ static double largest_entry(int64_t count, const double *matrix)
     return largest;
 }
 
-/* Tokens of d channels of which one is 1 and the others are `rest`, q = k. */
+/* q = k: one token is 1 in all d channels, the others are `rest`. */
 static int one_row(const claim_run *run, int64_t n, int64_t d, double rest, double *largest,
                    double *sum)
 {
@@ -38,8 +38,8 @@ static int one_row(const claim_run *run, int64_t n, int64_t d, double rest, doub
     return code;
 }
 
-/* The entry of one token, two channels: the smallest case of a single row each. With an epsilon, as
- * published, a dead channel is 0. */
+/* The entry for one token with two channels, the smallest case in which Q and K have a single row
+ * each. With the published epsilon a channel of zeros gives 0. */
 static int single_entry(const claim_run *run, const double q[2], const double k[2], double *entry)
 {
     atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F64);
@@ -79,7 +79,7 @@ static int judge_m01(const claim_run *run, verdict *v)
     fprintf(v->notes, "\nOne row of Q = K is 1 in all %d channels, %d tokens.\n", WIDTH, TOKENS);
     bool bounded = most <= WIDTH + rounding && most_sum <= WIDTH + rounding * TOKENS;
     bool attained = fabs(at_zero - WIDTH) <= rounding && elsewhere < WIDTH - rounding;
-    /* what the two rows must be besides the only ones */
+    /* whether a single non-zero row each is enough, or needs a condition */
     bool enough = fabs(opposed) > 2 - rounding && fabs(dead) > 2 - rounding;
     v->kind = !bounded || !attained ? VERDICT_FAILS : enough ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
     if (v->kind == VERDICT_HOLDS_IF)
@@ -120,8 +120,8 @@ static int both_flops(const claim_run *run, int64_t heads, int64_t n, int64_t d,
     return exit_worst(code, order_flops(run, ATN_ORDER_CHANNELS, heads, n, d, &flops[1]));
 }
 
-/* The n at which both orders take as many flops, tokens first fewer below it; -1 if there is none
- * up to twice the width of all heads. */
+/* The n at which both orders take equally many flops, with tokens first taking fewer below it; -1
+ * if there is none up to twice the width of all heads. */
 static int find_crossing(const claim_run *run, int64_t heads, int64_t d, int64_t *crossing)
 {
     *crossing = -1;
@@ -138,8 +138,8 @@ static int find_crossing(const claim_run *run, int64_t heads, int64_t d, int64_t
     return EXIT_PASS;
 }
 
-/* The smallest D and then N < D of two heads for which tokens first, the paper's choice, takes more
- * flops than channels first; n = 0 if there are none up to D = 16. */
+/* The smallest D, and for it the smallest N < D, of two heads for which tokens first, the paper's
+ * choice, takes more flops than channels first; n = 0 if there are none up to D = 16. */
 static int wrong_choice(const claim_run *run, int64_t *n, int64_t *width, double flops[2])
 {
     for (*width = 2; *width <= 16; *width += 2)
@@ -152,8 +152,9 @@ static int wrong_choice(const claim_run *run, int64_t *n, int64_t *width, double
     return EXIT_PASS;
 }
 
-/* Whether the second difference is positive in the one order and 0 in the other: over the tokens
- * for `in_tokens`, over the channels else. */
+/* Whether tokens first is quadratic and channels first linear in the number of tokens (in_tokens),
+ * or the opposite in the number of channels: the second difference is positive in the one order and
+ * 0 in the other. */
 static int is_quadratic(const claim_run *run, bool in_tokens, bool *quadratic)
 {
     enum { STEP = 64 };
@@ -170,7 +171,8 @@ static int is_quadratic(const claim_run *run, bool in_tokens, bool *quadratic)
     return EXIT_PASS;
 }
 
-/* How many of the sweep's crossings are at D with one head, at D with more, at d_h = D/H. */
+/* Shapes with one head and with several, and how many of them have their crossing at D (one head,
+ * several) and at d_h = D/H. */
 typedef struct {
     int single, many, at_width, at_width_many, at_head;
 } crossings;
@@ -199,7 +201,7 @@ static int count_crossings(const claim_run *run, crossings *found, FILE *notes)
     return EXIT_PASS;
 }
 
-/* Where times cross, in addition. */
+/* Adds the n at which measured times cross. */
 static void note_times(const table *fits, FILE *notes)
 {
     fprintf(notes, "\nMeasured (this library, f32, one thread, one head):\n\n");
@@ -231,7 +233,7 @@ static int judge_m03(const claim_run *run, verdict *v)
     note_times(evidence_table(run, "time", 1), v->notes);
     bool one_head = in_tokens && in_channels && found.at_width == found.single;
     bool per_head = found.at_head == found.single + found.many;
-    /* "for each head separately": N is compared with the width of what is multiplied */
+    /* "for each head separately": N is then compared with the width of one head */
     v->kind = one_head && per_head ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "tokens first is %squadratic in N and linear in D, channels first %sthe reverse; "
@@ -253,7 +255,7 @@ static int judge_m03(const claim_run *run, verdict *v)
 
 /* ---- M05 ---- */
 
-/* What a pair of cost/time says about a share of A's time, in A's own: 1 - B/A, or B/A for exps. */
+/* The share of A's time that a pair of cost/time measures: 1 - B/A, or B/A where B is A's exps. */
 typedef struct {
     int points;
     double first, last; /* by the swept size, ascending */
@@ -265,7 +267,8 @@ static double share_of(double ratio, bool exps)
     return exps ? 1 / ratio : 1 - 1 / ratio;
 }
 
-/* Rows of one operator A against SimA or its own exps, in the order of the table: n or d rising. */
+/* The rows of one operator A against SimA or its own exps, in the order of the table: by ascending
+ * n or d. */
 static time_shares collect_shares(const table *t, const char *a, bool exps, FILE *notes)
 {
     time_shares found = {.least = INFINITY, .most = -INFINITY};
@@ -301,7 +304,7 @@ static int judge_m05(const claim_run *run, verdict *v)
     time_shares xca = collect_shares(t, "xca", false, v->notes);
     time_shares xca_exps = collect_shares(t, "xca", true, v->notes);
     bool all = softmax.points && exps.points && xca.points && xca_exps.points;
-    /* exps are a part of what SimA leaves out */
+    /* true if the exps take no longer than all that SimA leaves out, of which they are a part */
     bool parts = exps.least <= softmax.most && xca_exps.least <= xca.most;
     char *shares = must_format(
         "what SimA leaves out takes %.0f %% of softmax attention's time at the first resolution "
@@ -334,7 +337,7 @@ static int judge_m05(const claim_run *run, verdict *v)
 
 enum { MAP_SAMPLES = 6, MAP_SIDE = 14, MAP_PATCH = 16, MAP_TOKENS = MAP_SIDE * MAP_SIDE };
 
-/* Means, variances and covariance as they come. */
+/* Sums for means, variances and the covariance. */
 typedef struct {
     long double count, x, y, xx, yy, xy;
 } moments;
@@ -369,11 +372,12 @@ static void normalise_columns(int64_t n, int64_t d, double *x, double *norms)
         norms[i] = direct_norm(d, 1, x + i * d);
 }
 
-/* What one image's magnitudes have to do with its attention. */
+/* How the token norms of one image are related to its attention. */
 typedef struct {
     double query_ratio, key_ratio; /* the largest norm over the least */
     double maps;                   /* correlation of |q^_i| and |k^_i| over tokens */
-    double product, size; /* of |q^_i| |k^_j| with the entry, and its absolute value, over pairs */
+    double product, size; /* correlation over pairs of |q^_i| |k^_j| with the entry, and with its
+                             absolute value */
 } magnitude;
 
 static double norm_ratio(int64_t n, const double *norms)
@@ -384,7 +388,7 @@ static double norm_ratio(int64_t n, const double *norms)
     return r.most / r.least;
 }
 
-/* Of Q and K (n x d), which are overwritten. */
+/* For Q and K (n x d), which are overwritten. */
 static magnitude measure_magnitude(int64_t n, int64_t d, double *q, double *k)
 {
     double *norms = must_allocate((size_t)(2 * n), sizeof *norms), *keys = norms + n;
@@ -497,8 +501,8 @@ static int judge_m07(const claim_run *run, verdict *v)
 
 /* ---- M08 ---- */
 
-/* The attention blocks of SimA's tables that this library has. P once: as in SOFT's Algorithm 1 and
- * its published code. */
+/* The attention blocks of SimA's tables that this library has. SOFT's P is counted once, as in its
+ * Algorithm 1 and its published code. */
 static const struct {
     const char *operator, * name, *quantity;
 } charged[] = {
@@ -514,8 +518,8 @@ static const struct {
 };
 enum { CHARGED = sizeof charged / sizeof *charged, CHARGED_XCA = 1, CHARGED_SOFT = 3 };
 
-/* The row of an attention block with D as the caption has it, the token dimension; the table also
- * has XCA's with D of a head, which is exact. -1 if there is none. */
+/* The row of an attention block that takes D as the caption does, as the token dimension; -1 if
+ * there is none. For XCA the table also has a row with the D of a head, which is exact. */
 static int64_t find_charged(const table *t, int i)
 {
     for (int64_t row = 0; row < table_rows(t); row++)

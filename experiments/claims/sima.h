@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of SimA's statements share. */
+/* Shared by the files of SimA's statements. */
 #ifndef EXPERIMENTS_CLAIMS_SIMA_H
 #define EXPERIMENTS_CLAIMS_SIMA_H
 
@@ -12,24 +12,24 @@ void sima_divide_by_norms(int64_t n, int64_t d, double *x);
 
 /* ---- sima_half.c ---- */
 
-/* Judges of rows of sima.c. */
+/* The judges of rows in the table of sima.c. */
 int sima_judge_m02(const claim_run *run, verdict *v);
 int sima_judge_m04(const claim_run *run, verdict *v);
 int sima_judge_m06(const claim_run *run, verdict *v);
 
-/* One value channel of the operator in f32, what it stores rounded to `storage`. */
+/* The operator in f32 with one value channel, rounding what it stores to `storage`. */
 typedef struct {
     atn_storage storage;
     atn_sima_options options;
 } sima_narrow;
 
-/* y (n) of q, k (n x d) and v (n), which the storage must hold; not finite if anything is not.
- * Returns an exit code. */
+/* Computes y (n) from q, k (n x d) and v (n), whose numbers the storage must hold exactly; y is not
+ * finite if anything computed is not. Returns an exit code. */
 int sima_narrow_forward(const claim_run *run, const sima_narrow *sima, int64_t n, int64_t d,
                         const float *q, const float *k, const float *v, float *y);
 
-/* Whole numbers whose columns have a power of two as their l1 norm: Q^ (side 0) and K^ (side 1) and
- * all that follows from them is held by f64 without rounding. */
+/* Whole numbers whose columns have powers of two as l1 norms: f64 holds Q^ (side 0), K^ (side 1)
+ * and all that is computed from them without rounding. */
 enum { WHOLE_TOKENS = 8, WHOLE_WIDTH = 4, WHOLE_VALUES = 3 };
 void sima_fill_whole(int side, double x[WHOLE_TOKENS * WHOLE_WIDTH]);
 

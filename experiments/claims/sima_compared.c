@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* M14 - M16, M21: what SimA says of other methods. */
+/* M14 - M16, M21: SimA's statements about other methods. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,13 +38,15 @@ static atn_attention_desc cosformer_on(int64_t height, int64_t width, atn_dtype 
     return desc;
 }
 
-/* The flops of the products of Q, K and V, and of whole operators, CosFormer's over SimA's. */
+/* CosFormer's flops over SimA's: of the products of Q, K and V alone, and of the whole operators.
+ */
 typedef struct {
     double products[2]; /* by order: tokens first, channels first */
     double whole;       /* features, norms and denominators included; channels first */
 } flop_ratios;
 
-/* The four terms side by side are products of queries and keys 4 d wide. */
+/* The four terms of the expansion, concatenated, are products of queries and keys that are 4 d
+ * wide. */
 static int compare_flops(const claim_run *run, int64_t side, int64_t d, flop_ratios *r)
 {
     static const atn_order orders[2] = {ATN_ORDER_TOKENS, ATN_ORDER_CHANNELS};
@@ -66,8 +68,8 @@ static int compare_flops(const claim_run *run, int64_t side, int64_t d, flop_rat
     return code;
 }
 
-/* The library's CosFormer of 2 x 2 tokens of two channels against one dot product for every pair,
- * times its weight: the largest distance. */
+/* The largest difference between the library's CosFormer, for 2 x 2 tokens of two channels, and one
+ * dot product for every pair times its weight. */
 static int one_dot_product(const claim_run *run, double *apart)
 {
     enum { SIDE = 2, TOKENS = SIDE * SIDE, WIDTH = 2 };
@@ -135,8 +137,9 @@ static int judge_m14(const claim_run *run, verdict *v)
 
 /* ---- M21 ---- */
 
-/* The attention value of one pair whose indices differ by 1 in both directions of a 2 x 2 grid, in
- * the angles of CosFormer: by the four dot products of the expansion, and by one. */
+/* The attention value of a pair whose indices differ by 1 in both directions of a 2 x 2 grid, with
+ * the angles of CosFormer: from the four dot products of the expansion, and from one dot product.
+ */
 typedef struct {
     double four, one;
 } pair_value;
@@ -144,7 +147,7 @@ typedef struct {
 static pair_value value_of_pair(const double q[2], const double k[2])
 {
     const double eighth = acos(0) / 2;
-    /* cos and sin of the indices of the query, 1 and 1, and of the key, 0 and 0 */
+    /* cos and sin of the query's indices, 1 and 1, and of the key's, 0 and 0 */
     const double query[2] = {cos(eighth), sin(eighth)}, key[2] = {1, 0};
     pair_value value = {0, (q[0] * k[0] + q[1] * k[1]) * cos(eighth) * cos(eighth)};
     for (int x = 0; x < 2; x++)
@@ -180,7 +183,7 @@ static int judge_m21(const claim_run *run, verdict *v)
 
 /* ---- M15 ---- */
 
-/* exps of a head of SOFT as the library counts them, P evaluated in both passes, or once. */
+/* exps of a head of SOFT as the library counts them: with P evaluated in both passes, and once. */
 static int soft_exps(const claim_run *run, int64_t n, int64_t m, double exps[2])
 {
     const cost_setting s = {.op = ATN_SOFT,
@@ -197,8 +200,8 @@ static int soft_exps(const claim_run *run, int64_t n, int64_t m, double exps[2])
     return code;
 }
 
-/* The smallest N, and for it m, with fewer exps than N^2; found[0] = 0 if there is none up to 16.
- */
+/* The smallest N, and the smallest m for it, with fewer exps than N^2; found[0] = 0 if there is
+ * none up to 16. */
 static int smallest_reduction(const claim_run *run, bool kept, int64_t found[2], double *exps)
 {
     for (found[0] = 1; found[0] <= 16; found[0]++)
@@ -262,8 +265,8 @@ static int judge_m15(const claim_run *run, verdict *v)
 
 /* ---- M16 ---- */
 
-/* Weights of the tokens of a row at distances 0 to GRID - 1, over that of the token itself: those
- * of the library's CosFormer, from its attention matrix for Q = K = 1. */
+/* Weights of the tokens at distances 0 to GRID - 1 along a row, over the weight of the token
+ * itself, from the library's CosFormer attention matrix for Q = K = 1. */
 static int cosformer_weights(const claim_run *run, double weights[GRID])
 {
     const atn_attention_desc desc = cosformer_on(1, GRID, ATN_F64);

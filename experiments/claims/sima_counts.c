@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* M22 - M28: numbers of SimA's text and tables that can be counted, and those that it cites. */
+/* M22 - M28: numbers in SimA's text and tables that can be counted, or that it cites. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "common/report.h"
 #include "networks/configurations.h"
 
-/* exps of `batch` softmax attentions of so many heads, queries and keys. */
+/* exps of `batch` softmax attentions with these numbers of heads, queries and keys. */
 static int count_exps(const claim_run *run, int64_t batch, int64_t heads, int64_t queries,
                       int64_t keys, double *exps)
 {
@@ -38,7 +38,7 @@ enum { WINDOW = 7, PYRAMID = 4 };
 static const int64_t swin_heads[PYRAMID] = {3, 6, 12, 24}, twins_heads[PYRAMID] = {2, 4, 8, 16};
 static const int64_t twins_reduction[PYRAMID] = {8, 4, 2, 1};
 
-/* What is counted over H M^2 N, blocks with windows and blocks with a reduced grid. */
+/* The counted exps over H M^2 N, for blocks with windows and for blocks with a reduced grid. */
 typedef struct {
     value_range windows, reduced;
 } window_ratios;
@@ -93,7 +93,7 @@ static int judge_m22(const claim_run *run, verdict *v)
 
 /* ---- M23, M24 ---- */
 
-/* What a printed formula gives for a stage, and the exps that are counted. */
+/* The printed formula for a stage, and the counted exps. */
 typedef struct {
     int64_t tokens, keys, heads;
     double all_pairs; /* HN^2 */
@@ -180,7 +180,7 @@ static int judge_m24(const claim_run *run, verdict *v)
 
 /* ---- M25 ---- */
 
-/* As § 1 prints them of Ivanov et al. (2021): microseconds on a V100, and 1e9 flops. */
+/* As § 1 quotes them from Ivanov et al. (2021): microseconds on a V100, and 1e9 flops. */
 static const struct {
     const char *name;
     double time, flops;
@@ -228,9 +228,9 @@ static int judge_m25(const claim_run *run, verdict *v)
 
 /* ---- M26 ---- */
 
-/* What is counted over the order that is printed, D = 384: of exps with softmax attention over HN²
- * and with XCA over HD², of softmax attention's flops over N²D, and of the numbers in Q, K, V, Y
- * and H matrices of N x N over N²D. */
+/* Counts over the printed order, D = 384: exps of softmax attention over HN² and of XCA over HD²,
+ * softmax attention's flops over N²D, and over N²D also the numbers in Q, K, V, Y and H matrices of
+ * N x N. */
 enum { ORDER_SOFTMAX, ORDER_XCA, ORDER_FLOPS, ORDER_MEMORY, ORDERS };
 
 static int compare_orders(const claim_run *run, int64_t n, int64_t heads, double ratios[ORDERS])
@@ -293,9 +293,9 @@ static int judge_m26(const claim_run *run, verdict *v)
 
 /* ---- M27 ---- */
 
-/* Networks of Tab. 1 with the settings that § 4.1 gives them: pixels of a patch's side, dimension,
- * heads, layers, class attention layers. XCiT-T24/16 "is similar to XCiT-T12/8", of 12 layers, but
- * has 24 in its name. */
+/* Networks of Tab. 1 with the settings of § 4.1: side of a patch in pixels, dimension, heads,
+ * layers, class attention layers. XCiT-T24/16 "is similar to XCiT-T12/8", which has 12 layers, but
+ * its name says 24. */
 static const struct {
     const char *name;
     int patch, dim, heads, layers, class_layers;
@@ -306,7 +306,8 @@ static const struct {
 };
 enum { DESCRIBED = sizeof described / sizeof *described, TAKEN_FROM_T12 = 3, TAKEN_FROM_NAME };
 
-/* What the network of a row has with these settings; its tokens must be those of the patches. */
+/* Counts the network of a row with these settings. *patches: whether its tokens are those of such
+ * patches. */
 static int count_described(const claim_run *run, int i, const printed_row *row,
                            network_count *sheet, bool *patches)
 {
@@ -347,7 +348,7 @@ static int judge_m27(const claim_run *run, verdict *v)
     for (int i = 0; i < cvt->stage_count; i++)
         blocks += cvt->stages[i].depth;
     others = others && blocks == 13;
-    /* "similar" leaves the layers open, and the name prints them */
+    /* "similar" does not say how many layers, the name does */
     v->kind = others && agrees[TAKEN_FROM_NAME] ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "parameters and FLOPs of DeiT-S, XCiT-S12/16 and XCiT-T12/8 as described %s those "

@@ -50,7 +50,7 @@ static float in_f16(float x)
 
 static const char *const text_ok = "ATN_OK";
 
-/* One line of the table; what is null, or 0, is left open. */
+/* Selects rows of the table; null or 0 accepts any. */
 typedef struct {
     const char *input, *norm, *storage, *form, *order;
     int64_t n;
@@ -82,7 +82,7 @@ static double chosen_cell(const table *t, const half_choice *c, const char *name
 
 /* ---- M02 ---- */
 
-/* The l1 norms of the columns of Q and of K. */
+/* The l1 norms of the columns of Q, and of K. */
 static const int64_t whole_norms[2] = {32, 64};
 
 void sima_fill_whole(int side, double x[WHOLE_TOKENS * WHOLE_WIDTH])
@@ -97,7 +97,7 @@ void sima_fill_whole(int side, double x[WHOLE_TOKENS * WHOLE_WIDTH])
     }
 }
 
-/* The largest distance of either order from the exact Y, in f64. Products of whole numbers are
+/* The largest difference of either order from the exact Y, in f64. Products of whole numbers are
  * exact in any order, and so are divisions by a power of two. */
 static int exact_orders(const claim_run *run, double *apart)
 {
@@ -125,8 +125,8 @@ static int exact_orders(const claim_run *run, double *apart)
 }
 
 /* Two tokens of one channel, Q = K = (1, 2^-13), V = (0, 8192), in f16: y[0] is the second output
- * tokens first, y[1] channels first. Q^ = K^ = (1, 2^-13) there, and the second token's weight for
- * itself, 2^-26, is 0. */
+ * with tokens first, y[1] with channels first. Q^ = K^ = (1, 2^-13) in f16, and the second token's
+ * weight for itself, 2^-26, is 0. */
 static int two_tokens(const claim_run *run, double y[2])
 {
     static const float x[2] = {1, 0x1p-13f}, v[2] = {0, 8192};
@@ -142,8 +142,8 @@ static int two_tokens(const claim_run *run, double y[2])
 }
 
 /* Two tokens in four channels, Q = (1; 0), K = (1; -1) in all of them, V = (3e38, 3e38), in f32:
- * the first output, exactly 0, tokens first and channels first. The first row of Q^K^^T is (2, -2),
- * and 6e38 is not held by f32. */
+ * the first output, exactly 0, with tokens first and with channels first. The first row of Q^K^^T
+ * is (2, -2), and 6e38 is too large for f32. */
 static int huge_values(const claim_run *run, double y[2])
 {
     static const float q[8] = {1, 1, 1, 1}, k[8] = {1, 1, 1, 1, -1, -1, -1, -1};
@@ -166,7 +166,7 @@ static bool has_underflow(const table *t, int64_t row)
         cell_real(t, row, "factors_subnormal") == 0 && cell_real(t, row, "factors_vanished") == 0);
 }
 
-/* How far the orders are apart in one row, in units of the rounding of one of them. */
+/* The difference of the two orders in a row, in units of the rounding of one of them. */
 static double order_ratio(const table *t, int64_t row)
 {
     return cell_missing(t, row, "order_difference")
@@ -175,7 +175,7 @@ static double order_ratio(const table *t, int64_t row)
                      (cell_real(t, row, "kappa") * cell_real(t, row, "rounding"));
 }
 
-/* The largest ratio of rows without underflow; -1 if there are none. */
+/* The largest of these ratios over the rows without underflow; -1 if there are none. */
 static double largest_order_ratio(const table *t, int64_t *worst)
 {
     const half_choice both = {.norm = "l1", .form = "wide"};
@@ -192,7 +192,7 @@ static double largest_order_ratio(const table *t, int64_t *worst)
     return largest;
 }
 
-/* What the inputs of attention/half are, below its tables. */
+/* Explains the inputs of attention/half below its tables. */
 static void note_inputs(FILE *notes)
 {
     fprintf(notes, "\nnormal: Q, K and V are three rotations of one matrix of tokens, so that V "
@@ -219,8 +219,8 @@ static void note_orders(const claim_run *run, const table *t, FILE *notes)
     note_inputs(notes);
 }
 
-/* Correct digits of one value channel in f16, channels first, d = 32: tokens N(0, 1), the values
- * either the first channel of K or drawn, too. */
+/* Correct digits of one value channel in f16, channels first, d = 32: tokens are N(0, 1), and the
+ * values are the first channel of K, or drawn as well. */
 static int digits_left(const claim_run *run, int64_t n, double digits[2])
 {
     enum { WIDTH = 32 };
@@ -279,7 +279,7 @@ static int note_digits(const claim_run *run, FILE *notes, double independent[DIG
     return code;
 }
 
-/* Y of so many tokens of one channel, Q = K = V = 1, in f16, channels first; exactly 1/N. */
+/* Y of n tokens of one channel, Q = K = V = 1, in f16, channels first; exactly 1/N. */
 static int equal_tokens(const claim_run *run, int64_t n, double *y)
 {
     const sima_narrow sima = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
@@ -294,11 +294,11 @@ static int equal_tokens(const claim_run *run, int64_t n, double *y)
     return code;
 }
 
-/* Past f16's smallest normal number, which is 1/N for N = 2^14, and past 2^20. */
+/* N beyond 2^14, where 1/N is f16's smallest normal number, and beyond 2^20. */
 enum { EQUAL_SIZES = 2 };
 static const int64_t equal_sizes[EQUAL_SIZES] = {1000000, 3 << 20};
 
-/* 1/N, the entry of Q^ for equal tokens, as f16 has it. */
+/* 1/N, the entry of Q^ for equal tokens, rounded to f16. */
 static double stored_share(int64_t n)
 {
     float share = 1 / (float)n;
@@ -306,7 +306,8 @@ static double stored_share(int64_t n)
     return (double)share;
 }
 
-/* What the smallest example says, or which number is in the way of the verdict. */
+/* Sets the counterexample: the number that contradicts the verdict, or else the smallest examples.
+ */
 static void show_orders(verdict *v, const table *t, double exact, double ratio, int64_t worst,
                         const double y[2], const double huge[2])
 {
@@ -333,7 +334,8 @@ static void show_orders(verdict *v, const table *t, double exact, double ratio, 
 
 int sima_judge_m02(const claim_run *run, verdict *v)
 {
-    /* Either order is within its rounding, so both are within twice that of each other. */
+    /* Each order is within its rounding of the exact answer, so that they differ by at most twice
+     * that. */
     const double most = 2, narrow = 4 * atn_storage_roundoff(ATN_STORAGE_F16);
     const table *t = evidence_table(run, "half", 0);
     enum { VANISHED = (1 << 25) + 2 };
@@ -379,8 +381,8 @@ int sima_judge_m02(const claim_run *run, verdict *v)
     return code;
 }
 
-/* Where a running sum of ones in f32 stops: the first power of two that one more does not change.
- */
+/* Where a running sum of ones in f32 stops growing: the first power of two that adding 1 does not
+ * change. */
 static float where_sums_stop(void)
 {
     volatile float sum = 1;
@@ -391,7 +393,7 @@ static float where_sums_stop(void)
 
 /* ---- M04 ---- */
 
-/* By how much rounding enlarges |Y| <= D max|V| at most, in the proof of M04. */
+/* A bound on the factor by which rounding enlarges |Y| <= D max|V|, from the proof of M04. */
 static double largest_enlargement(double tokens, double width)
 {
     const double f16 = 0x1p-11, f32 = 0x1p-24, subnormal = 0x1p-25;
@@ -399,10 +401,10 @@ static double largest_enlargement(double tokens, double width)
     return (1 + f16) * (1 + tokens * f32) * (1 + width * f32) * keys;
 }
 
-/* The range of the corrected statement: D max|V| up to `room`. */
+/* The range of the corrected statement: D max|V| up to ROOM. */
 enum { MOST_TOKENS = 1 << 19, MOST_WIDTH = 1 << 13, ROOM = 60000 };
 
-/* What the judge computes itself, in f16, exact answers 1/2, 0 and D v. */
+/* Computed by the judge itself, in f16; the exact answers are 1/2, 0 and D v. */
 typedef struct {
     double wide, stored;           /* two tokens, Q = K = (32768, 32768), V = (1, 1) */
     double dead_wide, dead_stored; /* one token, Q = K = (0), V = (1), epsilon 1e-12 */
@@ -434,15 +436,15 @@ static int judge_small_norms(const claim_run *run, small_norms *s)
     return code;
 }
 
-/* Whether all is finite in a row. */
+/* Whether everything in a row is finite. */
 static bool is_finite_row(const table *t, int64_t row)
 {
     return cell_is(t, row, "outcome", text_ok) && cell_real(t, row, "first_nonfinite") == 0 &&
            cell_real(t, row, "factors_nonfinite") == 0;
 }
 
-/* Rows in f16 with norms of one form, and of them: where something is not finite, and where the
- * output has no correct digit. */
+/* Rows in f16 with one form of the norms: how many there are, how many have something that is not
+ * finite, and how many have no correct digit in the output. */
 typedef struct {
     int rows, nonfinite, lost;
     double vanished; /* the largest share of entries of the first product that are 0 */
@@ -522,14 +524,14 @@ int sima_judge_m04(const claim_run *run, verdict *v)
     small_norms s;
     int code = judge_small_norms(run, &s);
     f16_rows wide = count_f16(t, "wide"), stored = count_f16(t, "stored");
-    /* Numbers that f16 holds: no rounding. */
+    /* f16 holds these numbers without rounding. */
     bool good = s.wide == 0.5 && s.dead_wide == 0 && s.values[0] == 40000;
     double enlarged = largest_enlargement(MOST_TOKENS, MOST_WIDTH);
-    /* what is subnormal channels first adds less than 2^-14 a channel; f16 rounds 65520 to infinity
-     */
+    /* with channels first, subnormal numbers add less than 2^-14 per channel; f16 rounds 65520 to
+     * infinity */
     bool room = ROOM * enlarged + MOST_WIDTH * 0x1p-14 < 65520;
     bool safe = good && room && wide.nonfinite == 0;
-    /* Both sides of every part of the condition. */
+    /* Every part of the condition is needed: each example that violates it fails. */
     bool shown = !(s.stored == 0.5) && !(s.dead_stored == 0) && !(s.values[1] == 80000);
     bool always = s.stored == 0.5 && s.dead_stored == 0 && s.values[1] == 80000 &&
                   stored.nonfinite + stored.lost == 0;
@@ -573,8 +575,8 @@ static int one_entry(const claim_run *run, atn_storage storage, atn_sima_norm no
     return code;
 }
 
-/* Whether the entry is scale^2 without norms and 1 with them, for scales 1, 2^15, ... 2^60. The
- * scale that is first in the way, or 0. */
+/* Whether the entry is scale^2 without norms and 1 with them, for the scales 1, 2^15, ... 2^60.
+ * *in_the_way: the first scale for which it is not, or 0. */
 static int entries_grow(const claim_run *run, float *in_the_way)
 {
     *in_the_way = 0;
@@ -591,9 +593,9 @@ static int entries_grow(const claim_run *run, float *in_the_way)
     return EXIT_PASS;
 }
 
-/* The largest |entry| of QK^T (or Q^ K^^T) for tokens 8 and 64 times as large, over that of the
- * tokens themselves, in f64: powers of two, so 64, 4096 and 1, 1 without any rounding. How many
- * rows say otherwise; the rows seen in *seen. */
+/* The largest |entry| of QK^T (or Q^ K^^T) for tokens 8 and 64 times as large, over that for the
+ * tokens themselves, in f64. Scaling by powers of two is exact: 64 and 4096 without norms, 1 and 1
+ * with them. Returns how many rows differ from that; *seen: how many there are. */
 static int scaled_otherwise(const claim_run *run, const table *t, int *seen, FILE *notes)
 {
     static const struct {

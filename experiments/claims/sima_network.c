@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* M17 - M20: what can be said without training of SimA and its rivals in a network: heads,
+/* M17 - M20: what can be tested without training about SimA and its rivals in a network: heads,
  * activations, maps. */
 #include <data.h>
 #include <inttypes.h>
@@ -26,8 +26,8 @@ static void take_columns(int64_t n, int64_t width, int64_t first, int64_t taken,
             columns[i * taken + c] = x[i * width + first + c];
 }
 
-/* The attention matrix of one head against the sum of those of two heads of half the width, for
- * whole numbers: the largest distance. */
+/* The largest difference between the attention matrix of one head and the sum of those of two heads
+ * of half the width, for whole numbers. */
 static int sum_of_heads(const claim_run *run, double *apart)
 {
     enum { HALF = WHOLE_WIDTH / 2, SIZE = WHOLE_TOKENS * WHOLE_TOKENS };
@@ -48,8 +48,8 @@ static int sum_of_heads(const claim_run *run, double *apart)
     return code;
 }
 
-/* Normal tokens, one head instead of six with the same Q, K and V: the change of the output over
- * the size of that of six. */
+/* The change of the output with one head instead of six, with the same Q, K and V of normal tokens,
+ * over the size of the output with six. */
 static int change_of_heads(const claim_run *run, atn_operator op, double *changed_by)
 {
     enum { COUNT = HEAD_TOKENS * MODEL_WIDTH, HEAD_COUNT = HEAD_TOKENS * HEAD_WIDTH };
@@ -81,7 +81,7 @@ static int change_of_heads(const claim_run *run, atn_operator op, double *change
     return code;
 }
 
-/* Flops of the products of one head over those of six, D = 384. */
+/* Flops of the products with one head over those with six, D = 384. */
 static int flops_of_heads(const claim_run *run, atn_order order, double *times)
 {
     atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F32);
@@ -132,8 +132,8 @@ static int judge_m17(const claim_run *run, verdict *v)
 
 /* ---- M18 ---- */
 
-/* exps of DeiT-S's blocks for one image: of its attention, of SimA's in its place, and of GELU, one
- * for every activation. */
+/* exps of DeiT-S's blocks for one image: of softmax attention, of SimA in its place, and of GELU,
+ * one for every activation. */
 typedef struct {
     double softmax, sima, gelu;
 } block_exps;
@@ -224,8 +224,8 @@ static void normalised_lengths(int64_t n, int64_t d, const double *x, double *le
     free(normed);
 }
 
-/* Of |q^_i| |k^_j| with the entries of the attention matrix and with their absolute values, for
- * normal tokens of lengths that differ by the factors exp(g / 2), g ~ N(0, 1). */
+/* Correlations of |q^_i| |k^_j| with the entries of the attention matrix, and with their absolute
+ * values, for normal tokens scaled by factors exp(g / 2), g ~ N(0, 1). */
 typedef struct {
     double entries, sizes;
 } magnitude_correlation;
@@ -297,7 +297,7 @@ static int flops_of_call(const claim_run *run, atn_operator op, int64_t n, int64
 }
 
 /* The smallest N for which XCA takes no more flops than softmax attention; 0 if there is none up to
- * 2 D. *later: for all larger N up to 16 D, in steps of D, it takes fewer. */
+ * 2 D. *later: whether it takes fewer for all larger N up to 16 D, in steps of D. */
 static int find_crossing(const claim_run *run, int64_t heads, int64_t *crossing, bool *later)
 {
     *crossing = 0;
@@ -346,7 +346,7 @@ static int judge_m20(const claim_run *run, verdict *v)
             "\nWith D as the width of all heads it would fail: DeiT-B, D = %d, H = %d, N = %d: N "
             "is D/%d, and XCA takes %.0f flops, softmax attention %.0f.\n",
             BASE_TOKEN, BASE_HEADS, BASE_TOKEN / FAR, FAR, xca, softmax);
-    /* one head is printed: A = K^T Q is D x D */
+    /* the paper's formula has one head: A = K^T Q is D x D */
     v->kind = far_below[0] && far_above[0] ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "D = %d: XCA takes no more flops than softmax attention from N = %" PRId64

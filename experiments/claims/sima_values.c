@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* M09 - M13: what SimA's attention values are: comparable, of either sign, of tokens in any order,
- * and scaled. */
+/* M09 - M13: properties of SimA's attention values: they are comparable, have either sign, do not
+ * depend on the order of the tokens, and can be scaled. */
 #include <data.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,8 +14,8 @@ static const double roundoff = 0x1p-53;
 
 /* ---- M09 ---- */
 
-/* One channel of Q and K: the sum of all |q_i k_j| without norms, and of its part q^_i k^_j of the
- * attention matrix that of all absolute values and the largest. */
+/* One channel of Q and K: the sum of all |q_i k_j| without norms; and of the channel's part q^_i
+ * k^_j of the attention matrix, the sum of absolute values and the largest one. */
 typedef struct {
     double bare, sum, largest;
 } channel_share;
@@ -52,7 +52,7 @@ static void fill_channel(int channel, const double *normal, double x[SHARE_TOKEN
                               : 1;
 }
 
-/* The four channels of the table; ranges of what they have. */
+/* The four channels of the table, and the ranges of their numbers. */
 static int compare_channels(const claim_run *run, value_range *bare, value_range *sums,
                             value_range *largest, FILE *notes)
 {
@@ -146,8 +146,8 @@ static int judge_sign(const claim_run *run, const sign_example *e, sign_result *
     return code;
 }
 
-/* Of random tokens: pairs whose value has another sign than q.k and than q^.k^, and the least
- * weight of softmax attention. */
+/* Counts over random tokens: pairs whose value differs in sign from q.k and from q^.k^; and the
+ * least weight of softmax attention. */
 typedef struct {
     int64_t pairs, raw, normalised;
     double least_softmax;
@@ -164,7 +164,7 @@ void sima_divide_by_norms(int64_t n, int64_t d, double *x)
     }
 }
 
-/* Tokens N(0, 1), the first channel of Q and K `times` as large. */
+/* For tokens N(0, 1) with the first channel of Q and K multiplied by `times`. */
 static int count_signs(const claim_run *run, double times, sign_counts *found)
 {
     enum { TOKENS = 49, WIDTH = 32 };
@@ -254,7 +254,7 @@ static int judge_m10(const claim_run *run, verdict *v)
 
 /* ---- M11 ---- */
 
-/* Row i of the result is row (3 i + 1) mod n: a permutation where 3 does not divide n. */
+/* Row i of the result is row (3 i + 1) mod n: a permutation if 3 does not divide n. */
 static void permute(int64_t n, int64_t width, const double *x, double *permuted)
 {
     for (int64_t i = 0; i < n; i++)
@@ -289,7 +289,7 @@ static atn_attention_desc sima_with(atn_sima_norm norm, atn_order order)
     return desc;
 }
 
-/* The largest |Y of permuted tokens - permuted Y|, over `limit` where that is given. */
+/* The largest |Y of permuted tokens - permuted Y|, over `limit` if that is given. */
 static int permuted_apart(const claim_run *run, atn_order order, const head_inputs *x,
                           const double *limit, double *apart)
 {
@@ -327,7 +327,7 @@ static void fill_whole_inputs(const head_inputs *x, int64_t repeats)
     }
 }
 
-/* Whole numbers, without rounding; both orders. */
+/* For whole numbers, in which nothing is rounded; both orders. */
 static int permute_whole(const claim_run *run, double *apart)
 {
     head_inputs x = inputs_allocate(WHOLE_TOKENS, WHOLE_WIDTH, WHOLE_VALUES);
@@ -340,7 +340,7 @@ static int permute_whole(const claim_run *run, double *apart)
     return code;
 }
 
-/* Normal tokens, in units of what rounding can do: (N + D) u |Q^||K^|^T|V|, times 8. */
+/* For normal tokens, in units of a bound on rounding: (N + D) u |Q^||K^|^T|V|, times 8. */
 static int permute_normal(const claim_run *run, double *apart)
 {
     enum { TOKENS = 196, WIDTH = 32, VALUES = 8 };
@@ -362,8 +362,8 @@ static int permute_normal(const claim_run *run, double *apart)
     return code;
 }
 
-/* Largest and least quotient of the outputs of tokens that are all there twice over those of the
- * tokens themselves. */
+/* The largest and the least quotient of the outputs when every token is repeated over the outputs
+ * of the tokens themselves. */
 static int repeat_tokens(const claim_run *run, const atn_attention_desc *desc,
                          value_range *quotients)
 {
@@ -384,8 +384,8 @@ static int repeat_tokens(const claim_run *run, const atn_attention_desc *desc,
     return code;
 }
 
-/* Two tokens (1) and (2) mixed by the fixed weights ((0, 1), (0, 0)), as an MLP over tokens mixes
- * them: outputs of the swapped tokens, less the swapped outputs. */
+/* Two tokens (1) and (2) mixed by the fixed weights ((0, 1), (0, 0)), as an MLP over tokens does:
+ * the outputs of the swapped tokens minus the swapped outputs. */
 static void mix_swapped(double apart[2])
 {
     static const double mix[4] = {0, 1, 0, 0}, tokens[2] = {1, 2}, swapped[2] = {2, 1};
@@ -430,8 +430,8 @@ static int judge_m11(const claim_run *run, verdict *v)
 
 /* ---- M12 ---- */
 
-/* X W_v / D against X (W_v / D) behind the same attention, D = 4, whole numbers: the largest
- * distance. */
+/* The largest difference between X W_v / D and X (W_v / D) after the same attention, D = 4, whole
+ * numbers. */
 static int absorb_exactly(const claim_run *run, double *apart)
 {
     enum { INPUTS = 2 };
@@ -456,7 +456,7 @@ static int absorb_exactly(const claim_run *run, double *apart)
     return code;
 }
 
-/* The same with D = 3 and normal tokens, V itself divided: in units of the bound of M11. */
+/* The same with D = 3 and normal tokens, V itself being divided, in units of the bound of M11. */
 static int absorb_rounded(const claim_run *run, double *apart)
 {
     enum { TOKENS = 49, WIDTH = 3, VALUES = 8 };
@@ -480,8 +480,8 @@ static int absorb_rounded(const claim_run *run, double *apart)
     return code;
 }
 
-/* Weights N(0, 0.02^2) divided by D and rounded to f16: the share that is subnormal, exactly, and
- * the error over the size of a sample. */
+/* Weights N(0, 0.02^2) divided by D and rounded to f16: the exact share of subnormal ones, and the
+ * relative error of a sample. */
 static void divide_weights(const claim_run *run, int64_t d, double *subnormal, double *error)
 {
     enum { WEIGHTS = 4096 };
@@ -497,8 +497,8 @@ static void divide_weights(const claim_run *run, int64_t d, double *subnormal, d
     *error = sqrt(lost / size);
 }
 
-/* One token of two channels, Q = K = (1, 1), in f16: V = 40000, whose output is 80000, and V / 2.
- */
+/* One token of two channels, Q = K = (1, 1), in f16: the outputs for V = 40000, which is 80000
+ * exactly, and for V / 2. */
 static int absorb_in_f16(const claim_run *run, double y[2])
 {
     static const float ones[2] = {1, 1}, values[2] = {40000, 20000};
@@ -514,7 +514,7 @@ static int absorb_in_f16(const claim_run *run, double y[2])
 }
 
 /* One token of three channels, Q = K = (1, 1, 1), V = 65504 / 3, in f16: V as rounded, and the
- * output, which is V three times. */
+ * output, which is three times V. */
 static int absorb_without_room(const claim_run *run, float *value, double *y)
 {
     static const float ones[3] = {1, 1, 1};
@@ -579,8 +579,8 @@ static int cancelling_tokens(const claim_run *run, atn_storage storage, atn_sima
     return code;
 }
 
-/* The largest output of n tokens of one channel, Q = 1 in the first and 0 in the others, K = V = 1:
- * D max|V| with l1 norms, D sqrt(n) max|V| with l2. */
+/* The largest output for n tokens of one channel, Q = 1 in the first token and 0 in the others, K =
+ * V = 1: D max|V| with l1 norms, D sqrt(n) max|V| with l2. */
 static int largest_output(const claim_run *run, atn_sima_norm norm, int64_t n, double *largest)
 {
     const atn_attention_desc desc = sima_with(norm, ATN_ORDER_AUTO);
@@ -601,7 +601,7 @@ static void say_output(double x, char text[32])
     snprintf(text, 32, isnan(x) ? "NaN" : "%g", x);
 }
 
-/* What the norms do to outputs. */
+/* The effects of a norm on outputs. */
 typedef struct {
     double f16, f32, largest;
     value_range repeated;
@@ -621,7 +621,7 @@ static int judge_m13(const claim_run *run, verdict *v)
     enum { TOKENS = 196, NORMS = 3 };
     static const atn_sima_norm norms[NORMS] = {ATN_SIMA_L1, ATN_SIMA_L2, ATN_SIMA_NONE};
     static const char *const names[NORMS] = {"ℓ1", "ℓ2", "none"};
-    const double rounding = 8 * TOKENS * roundoff; /* norms and a sum over N tokens */
+    const double rounding = 8 * TOKENS * roundoff; /* of norms and a sum over N tokens */
     norm_effects e[NORMS];
     int code = EXIT_PASS;
     fprintf(v->notes,

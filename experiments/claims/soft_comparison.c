@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S41 - S44: what the SOFT papers say of other linear attentions. */
+/* S41 - S44: what the SOFT papers say about other linear attentions. */
 #include <data.h>
 #include <inttypes.h>
 #include <linear_algebra.h>
@@ -17,9 +17,9 @@ enum { RATIOS = 7, STEPS_OF_NYSTROMFORMER = 6 };
 static const double ratios[RATIOS] = {0.5, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5};
 static const double inverted = 1e-6;
 
-/* |I - A X|_2 for A = [1 a; a 1] = (1 + a) [p 1-p; 1-p p] whose eigenvalues have the ratio given,
- * and X by a method. Start and steps do not depend on the factor: it is the same for the kernel
- * matrix of two landmarks and for softmax attention of two tokens. */
+/* |I - A X|_2 for X by a method, where A = [1 a; a 1] = (1 + a) [p 1-p; 1-p p] has eigenvalues with
+ * the given ratio. The iterations do not depend on the factor 1 + a: the result is the same for the
+ * kernel matrix of two landmarks and for softmax attention of two tokens. */
 static int left_of_identity(const claim_run *run, const atn_inverse_desc *desc, double ratio,
                             double *left)
 {
@@ -32,8 +32,8 @@ static int left_of_identity(const claim_run *run, const atn_inverse_desc *desc, 
     return code;
 }
 
-/* 1 - lambda x of the smaller eigenvalue after so many of Nystroemformer's steps: e becomes (3 e^3
- * + e^4)/4 from 1 - ratio^2. */
+/* 1 - lambda x of the smaller eigenvalue after `steps` of Nystroemformer's steps, which map e to (3
+ * e^3 + e^4)/4, from e = 1 - ratio^2. */
 static double closed_form(double ratio, int steps)
 {
     double e = 1 - ratio * ratio;
@@ -42,13 +42,13 @@ static double closed_form(double ratio, int steps)
     return e;
 }
 
-/* Softmax attention of random queries near 6 e_1, ..., 6 e_6, but the last the same as the first,
- * and keys near e_1, ..., e_6: two equal rows, so a null space. Rounding makes X a part there,
- * which every step multiplies by 13/4. */
+/* Softmax attention with random queries near 6 e_1, ..., 6 e_6, except that the last equals the
+ * first, and keys near e_1, ..., e_6. Two equal rows make a null space. Rounding gives X a
+ * component in it, which every step multiplies by 13/4. */
 enum { EQUAL_ROWS = 6, RUNS = 3 };
 static const int run_steps[RUNS] = {10, 30, 50};
 
-/* C = A B, in f64 throughout: direct_multiply's long double keeps equal rows equal. */
+/* C = A B, in f64 throughout: with direct_multiply's long double, equal rows would stay equal. */
 static void multiply_in_f64(const double *a, const double *b, double *c)
 {
     enum { M = EQUAL_ROWS };
@@ -123,8 +123,8 @@ static int invert_equal_rows(const claim_run *run, double errors[RUNS])
     return EXIT_PASS;
 }
 
-/* What is left by the published 6 steps, by as many as the closed form takes to 1e-6, and by SOFT's
- * 20 from 2/|A|_1^2 and 1.8/|A|_1^2. */
+/* |I - A X|_2 after the published 6 steps, after as many as the closed form takes to 1e-6, and
+ * after SOFT's 20 steps from 2/|A|_1^2 (paper) and 1.8/|A|_1^2 (code). */
 typedef struct {
     double six, enough, paper, code;
     int steps;
@@ -215,14 +215,14 @@ static int judge_s41(const claim_run *run, verdict *v)
 
 enum { SIDE = 12, TOKENS = SIDE * SIDE, WIDTH = 32, LANDMARKS = 36, SOFTMAX_DRAWS = 8 };
 
-/* Softmax attention with K = Q of n tokens, and two approximations from m of them: E^ = P^T A+ P
- * with its rows divided by their sums, and Nystroemformer's three softmaxes,
- * D_F^-1 P^T A^-1 D_A D_B^-1 P, D_F, D_A, D_B the row sums of P^T, A, P. */
+/* Softmax attention with K = Q of n tokens, and two approximations from m landmarks: E^ = P^T A+ P
+ * with its rows divided by their sums, and Nystroemformer's product of three softmaxes, D_F^-1 P^T
+ * A^-1 D_A D_B^-1 P, with D_F, D_A, D_B the row sums of P^T, A, P. */
 typedef struct {
-    double least_sum;  /* of a row of E^, over n */
-    double sums_apart; /* of P^T (A+ (P 1)) and the row sums of E^, over what rounding may do */
+    double least_sum;       /* least row sum of E^, over n */
+    double sums_apart;      /* P^T (A+ (P 1)) less E^'s row sums, over a bound on rounding */
     double direct, product; /* errors, relative, in the Frobenius norm */
-    double last_entry;      /* of the product of three softmaxes */
+    double last_entry;      /* last entry of the product of three softmaxes */
 } normalised_errors;
 
 /* exp(x_i . x_j / sqrt(d)) of rows of `tokens`. */
@@ -278,7 +278,7 @@ static double relative_error(int64_t n, const double *e, const double *approxima
     return sqrt(square / whole);
 }
 
-/* P^T (A+ (P 1)), O(n m), and with absolute values, for rounding. */
+/* P^T (A+ (P 1)), O(n m), and the same with absolute values, for a bound on rounding. */
 static void cheap_sums(int64_t n, int64_t m, const double *p, const double *pinv, double *sums,
                        double *sizes)
 {
@@ -339,7 +339,7 @@ static int approximate_softmax(int64_t n, int64_t m, int64_t d, const double *to
     return code;
 }
 
-/* Of draws of smooth tokens, or of independent ones: errors where all row sums are positive. */
+/* Draws of smooth or of independent tokens: errors are taken where all row sums are positive. */
 typedef struct {
     int negative; /* draws with a row sum that is not positive */
     double sums_apart;
@@ -424,14 +424,16 @@ static int judge_s42(const claim_run *run, verdict *v)
 enum { THREE = 3, SPANS = 4 };
 static const double spans[SPANS] = {2, 4, 8, 16};
 
-/* Errors for the tokens 0, 1/t, t, d = 1, the first two of them landmarks, of Nystroemformer's
- * product (entry: the last of its last row) and of SOFT, each relative to its own S. */
+/* Errors for the tokens 0, 1/t, t, d = 1, of which the first two are landmarks: of Nystroemformer's
+ * product and of SOFT, each relative to its own S. entry: the last entry of the product's last row.
+ */
 typedef struct {
     double product, soft, entry;
 } span_errors;
 
-/* The last row in closed form: B_1 + c (B_2 - B_1), B_1 and B_2 softmax of t = 0 and 1/t against
- * the tokens, c = (g(1) - 1/2)/(g(1/t^2) - 1/2), g the logistic function. */
+/* That entry in closed form: the last entry of B_1 + c (B_2 - B_1), where B_1 and B_2 are the
+ * softmax of 0 and 1/t against the tokens, c = (g(1) - 1/2)/(g(1/t^2) - 1/2), and g is the logistic
+ * function. */
 static double span_entry(double t)
 {
     double near = exp(1 / (t * t)), share = exp(1) / (1 + near + exp(1));
@@ -503,9 +505,10 @@ static int judge_s43(const claim_run *run, verdict *v)
 
 /* ---- S44: spatial reduction and Linformer ---- */
 
-/* The map that takes tokens x_1, ..., x_w of a window to sum_p x_p W_p has the rows W_p, each as a
- * vector, in a matrix; Linformer's E (X W) has multiples of W there: rank 1. nearest: how far the
- * nearest such matrix is, relative, in the Frobenius norm (Eckart and Young). */
+/* Row p of `weights` is W_p as a vector: tokens x_1, ..., x_w of a window are mapped to sum_p x_p
+ * W_p. For Linformer's E (X W) all rows are multiples of W, so that the matrix has rank 1. nearest:
+ * the relative distance to the nearest matrix of rank 1 in the Frobenius norm (Eckart and Young);
+ * second: the second singular value over the first. */
 static int nearest_linformer(int64_t window, int64_t width, const double *weights, double *nearest,
                              double *second)
 {

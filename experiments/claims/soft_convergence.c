@@ -16,10 +16,11 @@
 
 enum { S13_SIZE = 3, S13_STEPS = 90, S13_EXACT_STEPS = 8, S13_SHOWN = 10 };
 
-/* Singular, but no two rows are alike: (1, -3/2, 1) is in its null space. On (1, 0, -1) it is 7/8,
- * on w = (3, 4, 3)/3 it is 17/8, so A+ = (4/7)(1, 0, -1)(1, 0, -1)^T + (36/289) w w^T. It is as
- * App. B assumes, but no matrix of SOFT's: kernel matrices are singular only if two landmarks are
- * equal (S15), and sqrt(-ln a_ij), a distance but for a factor, breaks the triangle inequality. */
+/* Singular, though no two rows are equal: (1, -3/2, 1) is in its null space. It maps (1, 0, -1) to
+ * 7/8 and w = (3, 4, 3)/3 to 17/8 times itself, so that A+ = (4/7)(1, 0, -1)(1, 0, -1)^T + (36/289)
+ * w w^T. It meets the assumptions of App. B, but is no matrix of SOFT's: kernel matrices are
+ * singular only if two landmarks are equal (S15), and sqrt(-ln a_ij), the distance up to a factor,
+ * violates the triangle inequality. */
 static const double s13_matrix[S13_SIZE * S13_SIZE] = {1,    0.75,  0.125, 0.75, 1,
                                                        0.75, 0.125, 0.75,  1};
 static const double s13_eigenvalues[S13_SIZE] = {17.0 / 8, 7.0 / 8, 0};
@@ -32,7 +33,7 @@ static void s13_pinv(double *pinv)
             pinv[i * S13_SIZE + j] = 4.0 / 7 * v[i] * v[j] + 36.0 / 289 * w[i] * w[j];
 }
 
-/* Both norms of Prop. 2 in f64, relative, from the paper's start. */
+/* Both errors of Prop. 2 in f64, relative, from the paper's start. */
 typedef struct {
     double residuals[S13_STEPS + 1], errors[S13_STEPS + 1];
     int count, best; /* best: the k of the smallest error */
@@ -67,7 +68,7 @@ static int run_rounded(const claim_run *run, const double *a, const double *pinv
 static const int s13_spacings[] = {4, 6, 8, 10, 13};
 enum { S13_SPACINGS = sizeof s13_spacings / sizeof *s13_spacings };
 
-/* A and its inverse; 1 - t and so all factors are exact, and nothing cancels. */
+/* A and its inverse. 1 - t and thus all factors are exact, and there is no cancellation. */
 static void make_line(int j, double a[S13_SIZE * S13_SIZE], double inverse[S13_SIZE * S13_SIZE])
 {
     double gap = ldexp(1, -j), t = 1 - gap, t2 = t * t, t4 = t2 * t2;
@@ -80,10 +81,10 @@ static void make_line(int j, double a[S13_SIZE * S13_SIZE], double inverse[S13_S
     memcpy(inverse, inverted, sizeof inverted);
 }
 
-/* How the error behaves once it has come down. */
+/* The error after it has reached its minimum. */
 typedef struct {
     double least_lowest, most_lowest; /* lambda_min */
-    double least_jitter, most_jitter; /* the largest error after the smallest, over that */
+    double least_jitter, most_jitter; /* the largest error after the smallest, over the smallest */
     double most;                      /* the largest error after the smallest */
 } line_summary;
 
@@ -101,7 +102,8 @@ static int tabulate_lines(const claim_run *run, verdict *v, line_summary *s)
         int code = run_rounded(run, a, inverse, &r);
         if (code != EXIT_PASS)
             return code;
-        /* on (1, 0, -1) it is 1 - t^4; the others multiply to (1 - t^2)^2 and sum to 2 + t^4 */
+        /* (1, 0, -1) has the eigenvalue 1 - t^4; the other two have product (1 - t^2)^2 and sum 2 +
+         * t^4 */
         double t = a[1], product = pow((1 - t) * (1 + t), 2), half = 1 + pow(t, 4) / 2;
         double lowest = product / (half + sqrt(half * half - product));
         double jitter = r.most / r.errors[r.best];
@@ -121,7 +123,7 @@ static int tabulate_lines(const claim_run *run, verdict *v, line_summary *s)
 
 /* ---- The norm ---- */
 
-/* A = B/4 of landmarks at the origin and on four axes, entries 1/2 and 1/4, and A^-1 = N/3. */
+/* A = B/4 for landmarks at the origin and on four axes, with entries 1/2 and 1/4; A^-1 = N/3. */
 enum { STAR = 5, STAR_STARTS = 8 };
 
 static void fill_star(int64_t b[STAR][STAR], int64_t n[STAR][STAR])
@@ -160,10 +162,10 @@ static void multiply_stars(int64_t a[STAR][STAR], int64_t b[STAR][STAR], int64_t
  * X_0 - A^-1 = (3 B - 4 p N)/(12 p), X_1 - A^-1 = (96 p B - 3 B^3 - 64 p^2 N)/(192 p^2). */
 typedef struct {
     int64_t first, first_of, second, second_of;
-    bool inverts, grows; /* B N = 12 I; the second is larger */
+    bool inverts, grows; /* B N = 12 I; the second norm is larger */
 } star_step;
 
-/* To lowest terms. */
+/* Reduces a fraction to lowest terms. */
 static void reduce(int64_t *over, int64_t *under)
 {
     int64_t a = *over, b = *under;
@@ -199,7 +201,7 @@ static star_step step_star(int64_t p)
     return s;
 }
 
-/* How many of the starts 1/18, 1/36, 1/72, ... make it grow. */
+/* For how many of the starts 1/18, 1/36, 1/72, ... the first step increases the norm. */
 static int count_growing_stars(void)
 {
     int growing = 0;
@@ -210,7 +212,7 @@ static int count_growing_stars(void)
     return growing;
 }
 
-/* |A X_k A e_1 - A e_1|_2 over the rationals; certified if each is below the one before. */
+/* |A X_k A e_1 - A e_1|_2 in rational arithmetic; certified if each is below the one before. */
 typedef struct {
     double lower[S13_EXACT_STEPS + 1], upper[S13_EXACT_STEPS + 1];
     bool known, falls;
@@ -236,7 +238,7 @@ static atn_status run_exact(exact_run *r)
             least = hypot(least, across ? 0 : fmin(fabs(lower[i]), fabs(upper[i])));
             most = hypot(most, fmax(fabs(lower[i]), fabs(upper[i])));
         }
-        /* hypot rounds: a few u, where steps differ by far more */
+        /* hypot's rounding is a few u, and steps differ by far more */
         r->lower[k] = least * (1 - 0x1p-48);
         r->upper[k] = most * (1 + 0x1p-48);
         r->falls &= k == 0 || r->upper[k] < r->lower[k - 1];
@@ -244,9 +246,9 @@ static atn_status run_exact(exact_run *r)
     return ATN_OK;
 }
 
-/* Whether the closed form of |A X_k A - A|_2 falls from k to k + 1 for 40 steps, from alpha
- * lambda_max^2 = x. Equal numbers are allowed: they underflow, or are 1 less what f64 cannot hold.
- */
+/* Whether the closed form of |A X_k A - A|_2 never rises from k to k + 1 for 40 steps, from alpha
+ * lambda_max^2 = x. It may stay equal, where it underflows or differs from 1 by less than f64
+ * resolves. */
 static bool filter_falls(double x)
 {
     double alpha = x / (s13_eigenvalues[0] * s13_eigenvalues[0]), last = INFINITY;
@@ -259,8 +261,8 @@ static bool filter_falls(double x)
     return falls;
 }
 
-/* Starts with 0 < alpha lambda_max^2 < 2 for which it does not fall, and above 2 for which it does.
- */
+/* How many starts with 0 < alpha lambda_max^2 < 2 let it rise (inside), and how many above 2 do not
+ * (outside). */
 static void count_filters(int *inside, int *outside)
 {
     enum { STARTS = 399 };
@@ -295,13 +297,15 @@ static void tabulate_s13(verdict *v, const rounded_run *rounded, const exact_run
             apart, near, near, apart > 2 * near ? "against" : "within");
 }
 
-/* What rounding does to the matrices of convergence/precision, in one precision (null: all). */
+/* The effects of rounding on the matrices of convergence/precision, in one precision (null: all).
+ */
 typedef struct {
-    int64_t rows, residual, early, diverged, error; /* that grow; at k <= k*; tenfold past k* */
-    double level; /* the residual before its first growth, over sqrt(u); the largest */
+    /* all matrices; those whose residual grows; at k <= k*; tenfold past k*; whose error grows */
+    int64_t rows, residual, early, diverged, error;
+    double level; /* the largest residual just before it first grows, over sqrt(u) */
 } rise_summary;
 
-/* The residual of iterate k of a row's matrix; NaN where the curves do not have it. */
+/* The residual of iterate k of a row's matrix; NaN if the curves do not have it. */
 static double curve_at(const table *curves, const table *t, int64_t row, int64_t k)
 {
     for (int64_t i = 0; i < table_rows(curves); i++)
@@ -328,7 +332,7 @@ static rise_summary summarise_rises(const claim_run *run, const char *precision)
                    cell_integer(t, row, "residual_rise") <= cell_integer(t, row, "best_iteration");
         s.diverged += !cell_missing(t, row, "divergence");
         s.error += !cell_missing(t, row, "inverse_error_rise");
-        /* the curves are those of the first sample and seed */
+        /* the curves have the first sample and seed only */
         if (!grows || cell_integer(t, row, "sample") != 0 ||
             cell_integer(t, row, "seed") != (int64_t)run->seed)
             continue;
@@ -375,8 +379,8 @@ static void certify_s13(verdict *v, const exact_run *exact, atn_status status)
                         : "exact arithmetic does not confirm it");
 }
 
-/* The verdict is that of exact arithmetic, as the proposition has it; what rounding does is told.
- */
+/* The verdict is about exact arithmetic, as the proposition is; the effects of rounding are
+ * reported in addition. */
 static void conclude_s13(verdict *v, const rounded_run *rounded, const line_summary *lines,
                          bool exact_falls, int inside, int outside, const rise_summary *rises)
 {
@@ -439,8 +443,8 @@ static int judge_s13(const claim_run *run, verdict *v)
 
 /* ---- S14 ---- */
 
-/* 2 x 2 matrices with the condition number kappa, 20 steps from 1.8/|A|_1^2 (2/|A|_1^2 would be on
- * the boundary, S11): measured and predicted. */
+/* 2 x 2 matrices with the condition number kappa: measured and predicted results of 20 steps from
+ * 1.8/|A|_1^2 (2/|A|_1^2 would be on the boundary, S11). */
 static int tabulate_conditions(const claim_run *run, verdict *v)
 {
     static const double kappas[] = {10, 100, 400, 1600, 1e4, 1e6};
@@ -474,15 +478,17 @@ static int tabulate_conditions(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* Curves of nr-paper at k = 20. A matrix counts as converged where a metric is below 1e-3: the
- * paper's own ends there for every A (see the proof). */
+/* Curves of nr-paper at k = 20. A matrix counts as converged if a metric is at most 1e-3, which the
+ * paper's own metric reaches for every A (see the proof). */
 typedef struct {
-    int64_t curves, reached, converged; /* all in the papers' metric; all on the range */
+    /* curves; those whose matrices have all converged in the papers' metric, and on the range */
+    int64_t curves, reached, converged;
     int64_t matrices, on_range;
     int64_t worst_row;
     const table *worst;
     double residual, most_range, rounding;
-    /* median condition: the largest where all converge on the range, the smallest where none do */
+    /* medians of the condition number: the largest of a curve on which all matrices converge on
+     * the range, and the smallest of a curve on which none does */
     double converged_condition, open_condition;
 } stage_summary;
 
@@ -551,7 +557,7 @@ static stage_summary tabulate_samplings(const claim_run *run, verdict *v)
     return s;
 }
 
-/* Photographs in one sampling, by one variant: of all stages. */
+/* Photographs with one sampling and variant, all stages. */
 typedef struct {
     int64_t matrices, converged;
     double least_error, most_error; /* means of |P^T (X - A+) P| / |P^T A+ P| */
@@ -577,8 +583,8 @@ static photograph_summary summarise_photographs(const claim_run *run, const char
     return s;
 }
 
-/* A line for each sampling and start; " pool 0 of 30 (error of Ŝ 0.004 to 0.01), ..." of nr-paper,
- * to be freed. */
+/* A line for each sampling and start. Returns the text " pool 0 of 30 (error of Ŝ 0.004 to 0.01),
+ * ..." about nr-paper, to be freed. */
 static char *tabulate_photographs(const claim_run *run, verdict *v)
 {
     static const char *const variants[] = {"nr-paper", "nr-soft"};
@@ -733,7 +739,7 @@ static rank_summary summarise_ranks(const table *t, const char *precision)
     return s;
 }
 
-/* "f64 0 of 7, f32 1 of 7", to be freed. */
+/* Returns "f64 0 of 7, f32 1 of 7", to be freed. */
 static char *tabulate_ranks(const table *t, verdict *v)
 {
     char *list = must_format("%s", "");
@@ -758,7 +764,7 @@ static char *tabulate_ranks(const table *t, verdict *v)
 
 /* Landmarks that are tokens of photographs: how often two of them coincide. */
 typedef struct {
-    int64_t rows, coincident, example; /* example: the row with the fewest different, -1 */
+    int64_t rows, coincident, example; /* row with the fewest different ones, or -1 */
 } coincidence;
 
 static coincidence count_coincidences(const table *t)
@@ -796,8 +802,8 @@ static void certify_s15(verdict *v, const landmark_pair pairs[LANDMARK_PAIRS])
                         : "ball arithmetic does not confirm it");
 }
 
-/* Photographs of spectral/norm-growth in one sampling: how many A have their least eigenvalue where
- * a precision cannot tell it from 0, lambda_min <= m u lambda_max. */
+/* Photographs of spectral/norm-growth with one sampling: for how many A a precision cannot tell the
+ * least eigenvalue from 0, lambda_min <= m u lambda_max. */
 typedef struct {
     int64_t matrices, lost[PRECISIONS];
     double least_condition, most_condition;
@@ -826,7 +832,7 @@ static floor_summary summarise_floors(const claim_run *run, const char *sampling
     return s;
 }
 
-/* " pool 2 of 20 in f64 and 12 in f32, ...", to be freed. */
+/* Returns " pool 2 of 20 in f64 and 12 in f32, ...", to be freed. */
 static char *tabulate_floors(const claim_run *run, verdict *v)
 {
     char *list = must_format("%s", "");

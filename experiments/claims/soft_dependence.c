@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S38 - S40: how S^ depends on the number of landmarks, on which tokens they are, and on noise. */
+/* S38 - S40: how S^ depends on the number of landmarks, on the choice of landmarks, and on noise.
+ */
 #include <data.h>
 #include <inttypes.h>
 #include <linear_algebra.h>
@@ -42,7 +43,7 @@ static int spectral_norm(const char *id, int64_t n, const double *s, double *nor
 
 enum { NESTED_TOKENS = 64, NESTED_WIDTH = 4, NESTED_SIZES = 7 }; /* m = 1, 2, 4, ..., 64 */
 
-/* |S^|_2 with the first m tokens for landmarks. */
+/* |S^|_2 with the first m tokens as landmarks. */
 static int norm_of_first(const claim_run *run, int64_t n, int64_t d, const double *tokens,
                          int64_t m, double *norm)
 {
@@ -55,7 +56,7 @@ static int norm_of_first(const claim_run *run, int64_t n, int64_t d, const doubl
     return code;
 }
 
-/* Norms for landmarks that only become more; at most[m = n], S itself. */
+/* Norms for nested sets of landmarks; the last one has all tokens, for which S^ is S. */
 static int nested_norms(const claim_run *run, double norms[NESTED_SIZES])
 {
     double tokens[NESTED_TOKENS * NESTED_WIDTH];
@@ -66,7 +67,8 @@ static int nested_norms(const claim_run *run, double norms[NESTED_SIZES])
     return code;
 }
 
-/* The exponent p of |S^| ~ m^p from the least to the largest m of an input in spectral/bounds. */
+/* The exponents p in |S^| ~ m^p, from the least m of each input in spectral/bounds to its other
+ * ones. */
 static value_range measured_exponents(const table *t, FILE *notes)
 {
     value_range exponents = range_empty;
@@ -134,7 +136,7 @@ enum { SIDE = 12, TOKENS = SIDE * SIDE, WIDTH = 32, CLUSTERS = 8 };
 typedef enum { SMOOTH, INDEPENDENT, CLUSTERED, FIELDS } field;
 static const char *const field_names[FIELDS] = {"smooth", "independent", "clusters"};
 
-/* A smooth field, N(0, I), or 8 such centres with 0.1 N(0, I) around each. */
+/* A smooth field, N(0, I), or 8 centres N(0, I) with 0.1 N(0, I) around each. */
 static void make_field(uint64_t seed, field kind, double *tokens)
 {
     if (kind == SMOOTH) {
@@ -169,7 +171,7 @@ static int trace_error(const claim_run *run, const atn_sampling *sampling, const
     return code;
 }
 
-/* Errors of pooling and of random tokens, for every stride. */
+/* Errors with pooled landmarks and with random tokens, for every stride. */
 typedef struct {
     double pooled[STRIDES], mean[STRIDES], spread[STRIDES]; /* spread: largest over least */
 } sampling_errors;
@@ -296,7 +298,7 @@ static double distance(int64_t count, const double *x, const double *y)
     return norm;
 }
 
-/* |dS^|_F/|dS|_F, and the same of changes relative to |S^|_F and |S|_F. */
+/* |dS^|_F/|dS|_F, and the same for relative changes, |dS^|_F/|S^|_F over |dS|_F/|S|_F. */
 typedef struct {
     double absolute, relative;
 } noise_ratio;
@@ -323,9 +325,9 @@ static int perturb(const claim_run *run, field kind, double noise, uint64_t draw
     return code;
 }
 
-/* |dS^|_F/|dS|_F of three tokens on a line, d = 1, s = 1/2, the first two of them landmarks, when
- * the second moves from the first, at 0, to a distance of `apart`; the third is at 1. jump: the
- * change of the third diagonal entry of S^; A+ by a method. */
+/* |dS^|_F/|dS|_F for three tokens on a line, d = 1, s = 1/2. The first two are landmarks; the
+ * second moves from the first one's position, 0, to `apart`, and the third is at 1. jump: the
+ * change of the third diagonal entry of S^. A+ is computed by `method`. */
 static int separate_landmarks(const claim_run *run, atn_inverse_method method, double apart,
                               double *ratio, double *jump)
 {

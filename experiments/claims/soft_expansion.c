@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S34 - S37: the expansions of the kernel that App. A derives the Nystroem form from. */
+/* S34 - S37: the expansions of the kernel from which App. A derives the Nystroem form. */
 #include <data.h>
 #include <inttypes.h>
 #include <linear_algebra.h>
@@ -32,7 +32,7 @@ static double line_determinant(int n)
     return determinant;
 }
 
-/* Of n points: the eigenvalues, their product, and max |K - sum of n terms|. */
+/* For n points: the least eigenvalue, the product of all, and max |K - sum of n terms|. */
 typedef struct {
     double least, product, error;
 } expansion;
@@ -108,9 +108,9 @@ static int judge_s34(const claim_run *run, verdict *v)
 
 /* ---- S35: the factor of Eq. 26 ---- */
 
-/* Over all i and m points 0, 1, ...: the norm over the points of (1/lambda_i) sum_t k(x_j, x_t)
- * phi_i(x_t) over that of phi_i(x_j) = sqrt(m) U_ji, which is 1 if this is an extension of phi_i.
- */
+/* The range, over all i, of the norm of (1/lambda_i) sum_t k(x_j, x_t) phi_i(x_t), as a function of
+ * the points x_j = 0, 1, ..., m - 1, over that of phi_i(x_j) = sqrt(m) U_ji. It is 1 if the formula
+ * is an extension of phi_i. */
 static int extension_ratios(int m, value_range *ratios)
 {
     double k[POINTS_MOST * POINTS_MOST], lambda[POINTS_MOST], u[POINTS_MOST * POINTS_MOST];
@@ -183,12 +183,12 @@ enum {
 };
 
 static const int shown_indices[SHOWN] = {1, 2, 5, 20, 35};
-/* Tokens are N(0, I) but for smooth ones; close ones are 0.3 times that, and nearly all of the
- * trace is in their first eigenvalue. */
+/* Tokens are smooth, N(0, I), or (close) 0.3 N(0, I); the first eigenvalue of close ones has nearly
+ * all of the trace. */
 static const char *const spectrum_inputs[] = {"smooth", "independent", "close"};
 enum { SMOOTH, INDEPENDENT, CLOSE, SPECTRUM_INPUTS };
 
-/* S of TOKENS tokens, and its eigenvalues and vectors. */
+/* S of TOKENS tokens, and its eigenvalues and eigenvectors. */
 typedef struct {
     double s[TOKENS * TOKENS], lambda[TOKENS], w[TOKENS * TOKENS];
     double squared; /* |S|_F^2 */
@@ -222,7 +222,7 @@ static int make_spectrum(const claim_run *run, int input, spectrum *full)
     return EXIT_ENVIRONMENT;
 }
 
-/* A of the named tokens, and its eigenvalues and vectors. */
+/* A of the tokens in `indices`, and its eigenvalues and eigenvectors. */
 typedef struct {
     int64_t indices[LANDMARKS];
     double a[LANDMARKS * LANDMARKS], lambda[LANDMARKS], u[LANDMARKS * LANDMARKS];
@@ -240,8 +240,8 @@ static int expand_landmarks(const spectrum *full, landmark_spectrum *part)
     return EXIT_ENVIRONMENT;
 }
 
-/* (n/m) lambda_i^(m) over lambda_i, over all draws; sum: of the estimates less n, at worst;
- * squared: sum_i of squared differences, the mean over the draws. */
+/* Over all draws: the range and the mean of (n/m) lambda_i^(m) over lambda_i; trace: the largest
+ * |sum of the estimates - n|; squared: sum_i of squared differences, averaged over the draws. */
 typedef struct {
     value_range ratio[SHOWN];
     double mean[SHOWN], trace, squared;
@@ -265,7 +265,7 @@ static void add_draw(const spectrum *full, const landmark_spectrum *part, eigenv
     }
 }
 
-/* Landmarks are drawn one by one, with replacement. */
+/* For landmarks drawn one by one, with replacement. */
 static int draw_eigenvalues(const claim_run *run, const spectrum *full, eigenvalue_errors *e)
 {
     double *uniform = must_allocate(DRAWS * LANDMARKS, sizeof *uniform);
@@ -287,7 +287,7 @@ static int draw_eigenvalues(const claim_run *run, const spectrum *full, eigenval
     return code;
 }
 
-/* |(n/m) lambda^(m) - lambda| in quadratic mean is at most this. */
+/* A bound on |(n/m) lambda^(m) - lambda| in quadratic mean. */
 static double spectrum_bound(const spectrum *full)
 {
     return TOKENS / sqrt(LANDMARKS) * sqrt(1 - full->squared / ((double)TOKENS * TOKENS));
@@ -302,7 +302,8 @@ static void note_eigenvalues(const spectrum *full, const eigenvalue_errors *e, c
                 e->ratio[i].most);
 }
 
-/* The leading eigenvalue is called approximated if all draws come so near, relatively. */
+/* The leading eigenvalue counts as approximated if its relative error is at most this in all draws.
+ */
 static const double approximately = 0.25;
 
 static int judge_s36(const claim_run *run, verdict *v)
@@ -361,8 +362,9 @@ static int judge_s36(const claim_run *run, verdict *v)
     return EXIT_CHECK;
 }
 
-/* |u~_t| and the cosine to u_t at the indices shown, and |U~^T U~ - I|_2 over the modes that f64
- * resolves. gap: of lambda_t/n to 0 and to the other eigenvalues of S/n. */
+/* |u~_t| and the cosine of u~_t and u_t at the indices shown, and |U~^T U~ - I|_2 over the modes
+ * that f64 resolves. gap: the distance of lambda_t/n from 0 and from the other eigenvalues of S/n.
+ */
 typedef struct {
     double length[SHOWN], cosine[SHOWN], gap[SHOWN], gram;
     double moved; /* |C - C_m|_2 */
@@ -377,8 +379,8 @@ static double gap_of(const spectrum *full, int index)
     return (t > 0 ? fmin(gap, lambda[t - 1] - lambda[t]) : gap) / TOKENS;
 }
 
-/* C - C_m is F^T W F, with the tokens' features in F's rows and W = 1/n, less 1/m for landmarks, on
- * the diagonal. Its eigenvalues are those of S^1/2 W S^1/2, for S = F F^T. */
+/* C - C_m is F^T W F, where the rows of F are the tokens' features and W is diagonal: 1/n, minus
+ * 1/m for landmarks. Its eigenvalues are those of S^1/2 W S^1/2, for S = F F^T. */
 static int measure_moved(const spectrum *full, const landmark_spectrum *part, double *moved)
 {
     double *m = must_allocate(TOKENS * TOKENS, sizeof *m), weight[TOKENS];
@@ -403,7 +405,7 @@ static int measure_moved(const spectrum *full, const landmark_spectrum *part, do
     return EXIT_ENVIRONMENT;
 }
 
-/* Vectors to which what is proved of lambda_t applies, and those for which it does not come out. */
+/* The eigenvectors to which the proved bound on lambda_t applies, and those that violate it. */
 typedef struct {
     int applies, exceptions;
 } vector_count;
@@ -465,7 +467,7 @@ static int compare_eigenvectors(const spectrum *full, const landmark_spectrum *p
     return EXIT_ENVIRONMENT;
 }
 
-/* Landmarks without replacement. */
+/* For landmarks without replacement. */
 static int extend_eigenvectors(const claim_run *run, int input, eigenvector_errors *e)
 {
     spectrum *full = must_allocate(1, sizeof *full);
@@ -483,8 +485,8 @@ static int extend_eigenvectors(const claim_run *run, int input, eigenvector_erro
     return code;
 }
 
-/* u~_1 . u~_2 of the points 0, 1, 2 with the landmarks 0 and 1, d = 1, s = 1/2: the eigenvectors of
- * A = [1 a; a 1] are (1, 1) and (1, -1) over sqrt(2). */
+/* u~_1 . u~_2 for the points 0, 1, 2 with the landmarks 0 and 1, d = 1, s = 1/2: the eigenvectors
+ * of A = [1 a; a 1] are (1, 1) and (1, -1) over sqrt(2). */
 static double line_product(void)
 {
     double k[9], first[3], second[3], product = 0;

@@ -12,11 +12,12 @@
 
 /* ---- S16 ---- */
 
-/* L = <G, X_20> and dL/dA along G, |G|_F = 1, by Eq. 12 with X_20, by the library's derivative
- * through the steps, and truly. G is v_i v_i^T, or (v_i v_j^T + v_j v_i^T)/sqrt(2), of
- * eigenvectors of A. */
+/* dL/dA along G for L = <G, X_20>, |G|_F = 1: exactly, by Eq. 12 with X_20, and by the library's
+ * derivative through the steps. G is v_i v_i^T, or (v_i v_j^T + v_j v_i^T)/sqrt(2), for
+ * eigenvectors v of A. */
 typedef struct {
-    value_range progress; /* of both modes: alpha lambda^2 2^20, what Eq. 12 needs to be large */
+    value_range progress; /* alpha lambda^2 2^20 of both modes, which must be large for Eq. 12 to be
+                             right */
     double exact, eq12, steps;
 } mode_gradient;
 
@@ -44,7 +45,7 @@ static double along(int64_t m, const double *g, const double *d)
     return sum;
 }
 
-/* A is m x m, m at most CORNERS, G as above, of the eigenvalues lambda and mu. */
+/* A is m x m, m at most CORNERS; G is as above, for the eigenvalues lambda and mu. */
 static int mode_gradient_of(const claim_run *run, int64_t m, double *a, double alpha, double *g,
                             double lambda, double mu, mode_gradient *mode)
 {
@@ -71,7 +72,8 @@ static int mode_gradient_of(const claim_run *run, int64_t m, double *a, double a
     return EXIT_PASS;
 }
 
-/* A = [1 1-lambda; 1-lambda 1] along its eigenvector (1, -1) of lambda, from 1.8/|A|_1^2. */
+/* For A = [1 1-lambda; 1-lambda 1] along its eigenvector (1, -1), whose eigenvalue is lambda, from
+ * 1.8/|A|_1^2. */
 static int mode_gradient_at(const claim_run *run, double lambda, mode_gradient *mode)
 {
     double coupling = 1 - lambda, a[4] = {1, coupling, coupling, 1};
@@ -87,8 +89,8 @@ typedef struct {
     double c, d;
 } rectangle;
 
-/* Powers of 2 make A exact. The modes of the first have all converged after 20 steps from
- * 1.8/|A|_1^2, of the second only the first, and the others have hardly begun. */
+/* Powers of 2 make A exact. After 20 steps from 1.8/|A|_1^2 all modes of the first one have
+ * converged; of the second only the first mode has, and the others have hardly begun. */
 static const rectangle rectangles[] = {{0.5, 0.75}, {1 - 0x1p-16, 1 - 0x1p-15}};
 
 static double corner_sign(int mode, int corner)
@@ -102,15 +104,16 @@ static double corner_eigenvalue(const rectangle *r, int mode)
     return (1 + corner_sign(mode, 2) * r->c) * (1 + corner_sign(mode, 1) * r->d);
 }
 
-/* f_k(lambda) = (1 - (1 - alpha lambda^2)^(2^k))/lambda, k = 20: what X_20 has for 1/lambda. */
+/* f_k(lambda) = (1 - (1 - alpha lambda^2)^(2^k))/lambda, k = 20: the eigenvalue of X_20, in place
+ * of 1/lambda. */
 static double iterate_filter(double alpha, double lambda)
 {
     double x = alpha * lambda * lambda, logarithm = x < 1 ? log1p(-x) : log(x - 1);
     return -expm1(ldexp(logarithm, STEPS_OF_PAPER)) / lambda;
 }
 
-/* closed: the divided difference f_k[lambda_i, lambda_j], i != j, which the derivative is proved to
- * be. */
+/* closed: the divided difference f_k[lambda_i, lambda_j], i != j, which is proved to be the
+ * derivative. */
 static int corner_gradient(const claim_run *run, const rectangle *r, int i, int j,
                            mode_gradient *mode, double *closed)
 {
@@ -128,12 +131,12 @@ static int corner_gradient(const claim_run *run, const rectangle *r, int i, int 
     return mode_gradient_of(run, CORNERS, a, alpha, g, lambda, mu, mode);
 }
 
-/* An error of (1 - alpha lambda^2)^(2^20) is below u for a progress of 40, so that the mode has
+/* With a progress of 40 the error (1 - alpha lambda^2)^(2^20) is below u, so that the mode has
  * converged; with 0.1 it has hardly begun. */
 static const double mode_converged = 40, mode_open = 0.1;
 
-/* Over the modes and pairs of modes: the largest relative error of Eq. 12 where they have
- * converged, the smallest where they are open, and whether all open ones have the wrong sign. */
+/* Over the modes and pairs of modes: the largest relative error of Eq. 12 for converged ones, the
+ * smallest for open ones, and how many open ones have the wrong sign. */
 typedef struct {
     double converged_error, open_error, steps_error;
     int converged, open, open_wrong;
@@ -204,8 +207,9 @@ static int tabulate_modes(const claim_run *run, verdict *v, mode_summary *s)
     return tabulate_pairs(run, v, s);
 }
 
-/* Rows of convergence/gradient, f64, k = 20, from the paper's start. With kappa up to 70 all modes
- * have a progress of 40 if |A|_1 <= 3 l_max: 2 * 2^20/(3 * 70)^2 = 47. */
+/* The condition number up to which all modes have converged in rows of convergence/gradient, f64, k
+ * = 20, from the paper's start: their progress is at least 40 if |A|_1 <= 3 l_max, as 2 * 2^20/(3 *
+ * 70)^2 = 47. */
 static const double s16_safe_condition = 70;
 
 typedef struct {
@@ -252,7 +256,8 @@ static gradient_summary tabulate_gradients(const claim_run *run, verdict *v)
     return s;
 }
 
-/* A = [1 1; 1 1], of rank 1, and L = X_11: along E = [0 1; 1 2], which keeps the rank. */
+/* For A = [1 1; 1 1], of rank 1, and L = X_11: derivatives along E = [0 1; 1 2], which keeps the
+ * rank. */
 static int singular_gradients(const claim_run *run, double *eq12, double *constant_rank)
 {
     double a[4] = {1, 1, 1, 1}, g[4] = {1, 0, 0, 0}, d[4];
@@ -265,10 +270,10 @@ static int singular_gradients(const claim_run *run, double *eq12, double *consta
     return code;
 }
 
-/* sqrt(u): far above rounding times kappa <= 70, far below 1. */
+/* sqrt(u): far above rounding times a condition number of up to 70, and far below 1. */
 static const double s16_rounding = 0x1p-26;
 
-/* Whether Eq. 12 is right wherever X_20 is the inverse. */
+/* Whether Eq. 12 is right wherever X_20 has converged to the inverse. */
 static bool is_gradient_of_inverse(const mode_summary *modes, const gradient_summary *s)
 {
     return modes->converged > 0 && modes->converged_error <= s16_rounding &&
@@ -343,15 +348,15 @@ static int judge_s19(const claim_run *run, verdict *v)
 
 /* ---- S17 ---- */
 
-/* Rows of cost/time: backward through the steps over backward by Eq. 12. */
+/* Rows of cost/time: the time of backward through the steps over that of backward by Eq. 12. */
 typedef struct {
-    int64_t rows, faster;   /* faster: in every pair */
-    int64_t pairs, dirty;   /* dirty: others were at work; -1 if the machine does not say */
+    int64_t rows, faster;   /* rows in which the steps are faster in every pair */
+    int64_t pairs, dirty;   /* pairs with other processes at work; -1 if the machine does not say */
     double least, most;     /* medians */
-    int64_t memory_differs; /* rows whose plans differ by another number than the iterates' */
+    int64_t memory_differs; /* rows whose plans do not differ by the size of the iterates */
 } speed_summary;
 
-/* The iterates that backward through the steps keeps, m x m in f32. */
+/* The bytes of the iterates that backward through the steps keeps, m x m in f32. */
 static int64_t iterate_bytes(int64_t m)
 {
     return STEPS_OF_PAPER * m * m * (int64_t)atn_dtype_size(ATN_F32);
@@ -440,7 +445,7 @@ static double relative_difference(const double *x, const double *y)
     return sqrt(square / direct_worst(norm_x, norm_y));
 }
 
-/* |A X A - A|_F / |A|_F of A itself, where the library's is that of A + 0.01 I for nr-soft. */
+/* |A X A - A|_F / |A|_F of A itself; for nr-soft the library's residual is that of A + 0.01 I. */
 static double residual_of_itself(const double *a, const double *x)
 {
     double ax[9], axa[9];
@@ -451,8 +456,8 @@ static double residual_of_itself(const double *a, const double *x)
     return direct_norm(9, 1, axa) / direct_norm(9, 1, a);
 }
 
-/* The four on three tokens in a line at equal distances, so that the corners are next^4. apart: the
- * smallest difference of any two. */
+/* The four inverses for three landmarks on a line at equal distances, for which the corners of A
+ * are next^4. apart: the smallest difference of any two inverses. */
 static int tabulate_small_inverses(const claim_run *run, double next, verdict *v, double *apart)
 {
     double far = pow(next, 4), x[S18_INVERSES][9];
@@ -480,7 +485,7 @@ static int tabulate_small_inverses(const claim_run *run, double next, verdict *v
     return EXIT_PASS;
 }
 
-/* Curves at the last step: of every stage of the inputs, f64. */
+/* Curves at the last step, f64: all stages of the inputs. */
 typedef struct {
     int64_t curves, started;
     double least, most, least_range, most_range; /* means */
@@ -508,7 +513,8 @@ static inverse_summary summarise_inverse(const table *t, const char *name)
     return s;
 }
 
-/* A line of the report for each, and " nr-soft 0.0003 to 0.003;" for all, to be freed. */
+/* A line of the report for each inverse. Returns " nr-soft 0.0003 to 0.003;" for all, to be freed.
+ */
 static char *tabulate_inverses(const table *t, verdict *v)
 {
     char *list = must_format("%s", "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S45 - S49: what the iteration and the normalisation leave open or cost: the other residual, SVD
- * and Cholesky for comparison, and parallel sums. */
+/* S45 - S49: the iteration and the normalisation: the other residual, SVD and Cholesky for
+ * comparison, and the cost of sums in parallel. */
 #include <data.h>
 #include <inttypes.h>
 #include <lapacke.h>
@@ -16,7 +16,7 @@
 
 /* ---- S45: |X A X - X| ---- */
 
-/* A = [1], X_0 = 1/10: X_k = p/q in whole numbers, and the residual p (q - p)/q^2. */
+/* A = [1], X_0 = 1/10: X_k = p/q and its residual p (q - p)/q^2 are exact fractions. */
 enum { WHOLE_STEPS = 3, GRID_POINTS = 999, PAIR_STEPS = 8 };
 
 typedef struct {
@@ -33,13 +33,13 @@ static fraction reflexive_residual(fraction x)
     return (fraction){x.p * (x.q - x.p), x.q * x.q};
 }
 
-/* Denominators are 10^(2^(k+1)), so a residual is compared over the square of the one before. */
+/* Whether the next residual is larger: its denominator is the square of the one before. */
 static bool is_larger(fraction next, fraction before)
 {
     return next.p > before.p * before.q;
 }
 
-/* |X_k A X_k - X_k|_2 of A = [1 1/2; 1/2 1], alpha = 1/|A|_1^2 = 4/9. */
+/* |X_k A X_k - X_k|_2 for A = [1 1/2; 1/2 1], alpha = 1/|A|_1^2 = 4/9. */
 static int pair_residual(const claim_run *run, int k, double *norm)
 {
     static const double a[4] = {1, 0.5, 0.5, 1};
@@ -51,12 +51,12 @@ static int pair_residual(const claim_run *run, int k, double *norm)
     int code = direct_invert(run, &desc, 2, a, x, &info, NULL);
     direct_multiply(2, 2, 2, a, x, ax);
     direct_multiply(2, 2, 2, x, ax, xax);
-    *norm = fabs(xax[0] - x[0]) + fabs(xax[1] - x[1]); /* [p q; q p] */
+    *norm = fabs(xax[0] - x[0]) + fabs(xax[1] - x[1]); /* the norm of [p q; q p] */
     return code;
 }
 
-/* Starts e_0 = 1 - alpha lambda^2 in (0, 1) with |e_1 (1 - e_1)| > |e_0 (1 - e_0)|, and those that
- * do not go with e_0 > (sqrt(5) - 1)/2. */
+/* rising: starts e_0 = 1 - alpha lambda^2 in (0, 1) with |e_1 (1 - e_1)| > |e_0 (1 - e_0)|;
+ * exceptions: starts for which that and e_0 > (sqrt(5) - 1)/2 are not equivalent. */
 typedef struct {
     int rising, exceptions;
 } mode_count;
@@ -128,12 +128,12 @@ static int judge_s45(const claim_run *run, verdict *v)
 
 enum { BOTTLENECK = 49, BOTTLENECK_WIDTH = 4, REPEATS = 40 };
 
-/* A of 49 tokens, its inverse, and room for factors. The context has one thread. */
+/* A of 49 tokens, its inverse, and memory for factors. The context has one thread. */
 typedef struct {
     atn_context *context;
     double a[BOTTLENECK * BOTTLENECK], x[BOTTLENECK * BOTTLENECK], u[BOTTLENECK * BOTTLENECK],
         vt[BOTTLENECK * BOTTLENECK], values[BOTTLENECK];
-    atn_inverse_info info; /* of the steps */
+    atn_inverse_info info; /* of the iteration */
 } inversion;
 
 static bool invert_by_svd(inversion *i)
@@ -195,7 +195,8 @@ enum {
     WAY_STEPS = 3
 };
 
-/* The least of many times, which others' work on the machine changes least, in turns. */
+/* The least time of each way out of many, taken in turns: other work on the machine changes it
+ * least. */
 static int time_ways(inversion *i, double least[WAYS])
 {
     for (int way = 0; way < WAYS; way++)
@@ -212,10 +213,10 @@ static int time_ways(inversion *i, double least[WAYS])
     return EXIT_PASS;
 }
 
-/* Tokens 0, 0.1, ..., 4.8, d = 1, s = 1/2: different, and A is singular to rounding. */
+/* Tokens 0, 0.1, ..., 4.8, d = 1, s = 1/2: all different, but A is numerically singular. */
 typedef struct {
-    bool stops_f64, stops_f32; /* Cholesky */
-    bool finite;               /* what 20 steps give, f64 */
+    bool stops_f64, stops_f32; /* whether Cholesky stops */
+    bool finite;               /* whether 20 steps give finite numbers, f64 */
 } dense_line;
 
 static dense_line invert_line(inversion *i)
@@ -282,8 +283,8 @@ static int judge_s46(const claim_run *run, verdict *v)
 
 /* ---- S47: sums in parallel ---- */
 
-/* Rounds of one operation each that P processors need for row sums of an m x m matrix by pairwise
- * addition, for D^-1/2, and for scaling A+ from both sides. */
+/* The number of rounds of one operation per processor that P processors need to sum the rows of an
+ * m x m matrix by pairwise addition, compute D^-1/2, and scale A+ from both sides. */
 static double count_rounds(double m, double processors)
 {
     double rounds = 0;
@@ -294,7 +295,7 @@ static double count_rounds(double m, double processors)
 
 static int judge_s47(const claim_run *run, verdict *v)
 {
-    enum { FIXED = 5120, FIRST = 4, LAST = 14 }; /* a V100, on which the paper runs, has 5120 */
+    enum { FIXED = 5120, FIRST = 4, LAST = 14 }; /* the paper's V100 has 5120 processors */
     double exponent = NAN, surplus = 0, factor = 0;
     (void)run;
     fprintf(v->notes,
@@ -332,10 +333,10 @@ static int judge_s47(const claim_run *run, verdict *v)
 /* ---- S48: steps one after another ---- */
 
 enum { SPREADS = 4, LONG_RUN = 80, LAST_STEPS = 2 };
-/* The tokens' scale: A's condition grows, in the end beyond 1/sqrt(u). */
+/* Scales of the tokens, for which A's condition number grows until it is beyond 1/sqrt(u). */
 static const double spreads[SPREADS] = {2, 1, 0.5, 0.25};
 
-/* One step of X <- 2X - XAX, whose second product waits for the first. */
+/* One step of X <- 2X - XAX, in which the second product needs the first. */
 static void dependent_step(const double *a, double *x, double *room)
 {
     enum { M = BOTTLENECK, COUNT = M * M };
@@ -346,8 +347,8 @@ static void dependent_step(const double *a, double *x, double *room)
         x[i] = 2 * x[i] - xax[i];
 }
 
-/* One step of X <- X + X E, E <- E^2, which do not wait for each other: the same in exact
- * arithmetic, E = I - A X. */
+/* One step of X <- X + X E, E <- E^2, which is the same in exact arithmetic for E = I - A X:
+ * neither product needs the other. */
 static void independent_step(double *x, double *e, double *room)
 {
     enum { M = BOTTLENECK, COUNT = M * M };
@@ -360,7 +361,8 @@ static void independent_step(double *x, double *e, double *room)
     }
 }
 
-/* |I - A X|_F; of an X that overflowed NaN, without the sign that machines give it. */
+/* |I - A X|_F; for an X that has overflowed NaN, whose sign depends on the machine and is cleared.
+ */
 static double identity_residual(const double *a, const double *x, double *room)
 {
     enum { M = BOTTLENECK, COUNT = M * M };
@@ -370,8 +372,9 @@ static double identity_residual(const double *a, const double *x, double *room)
     return fabs(direct_norm(COUNT, 1, room));
 }
 
-/* What is left after so many steps from 1.8/|A|_1^2, both ways, and with independent products in
- * all steps but the last one and the last two; f64, products rounded once. */
+/* |I - A X|_F after LONG_RUN steps from 1.8/|A|_1^2: with dependent products, with independent
+ * ones, and with independent ones in all steps but the last and but the last two; f64, each product
+ * rounded once. */
 typedef struct {
     double condition, dependent, independent, mixed[LAST_STEPS];
 } step_comparison;
@@ -418,7 +421,7 @@ static int compare_steps(const claim_run *run, double spread, step_comparison *c
 static int judge_s48(const claim_run *run, verdict *v)
 {
     step_comparison c[SPREADS];
-    const double as_good = 10; /* within a digit */
+    const double as_good = 10; /* within a factor of 10 */
     int lost = 0;
     fprintf(v->notes, "| κ(A) | uκ² | ‖I − AX‖_F, 2X − XAX | X + XE, E² | the last step 2X − XAX | "
                       "the last two |\n|---|---|---|---|---|---|\n");
@@ -432,7 +435,7 @@ static int judge_s48(const claim_run *run, verdict *v)
         lost += !(c[i].mixed[1] <= as_good * c[i].dependent);
     }
     fprintf(v->notes, "\nm = %d, f64, %d steps from 1.8/‖A‖₁².\n", BOTTLENECK, LONG_RUN);
-    /* X_T has degree 2^(T+1) - 1 in A, and a round of products doubles degrees at most */
+    /* X_T has degree 2^(T+1) - 1 in A, and a round of products at most doubles the degree */
     int rounds = (int)ceil(log2(ldexp(1, STEPS_OF_PAPER + 1) - 1));
     v->kind = lost == 0 ? VERDICT_FAILS : lost < SPREADS ? VERDICT_HOLDS_IF : VERDICT_HOLDS;
     if (v->kind == VERDICT_HOLDS_IF)
@@ -465,7 +468,7 @@ static int judge_s48(const claim_run *run, verdict *v)
 
 enum { WHOLE_MOST = 3 };
 
-/* An n x n matrix of whole numbers, by rows. */
+/* A square matrix of whole numbers, stored by rows. */
 typedef struct {
     int n;
     int64_t m[WHOLE_MOST * WHOLE_MOST];
@@ -502,7 +505,7 @@ static int64_t whole_determinant(whole_square x)
     return x.m[0] * x.m[3] - x.m[1] * x.m[2];
 }
 
-/* "[1 2; 3 4]", entries over a divisor; returns `text`. */
+/* "[1 2; 3 4]", with the entries divided by divisor; returns `text`. */
 enum { SQUARE_TEXT = 128 };
 static const char *say_square(whole_square a, double divisor, char text[SQUARE_TEXT])
 {
@@ -517,8 +520,8 @@ static const char *say_square(whole_square a, double divisor, char text[SQUARE_T
     return text;
 }
 
-/* What both sums leave, times scale^3: Y dX + X dY as printed, dX Y + X dY. X = x/scale and Y =
- * y/scale are inverses of each other. */
+/* Both sums times scale^3, for inverses X = x/scale and Y = y/scale: Y dX + X dY as printed, and dX
+ * Y + X dY by the product rule. */
 typedef struct {
     whole_square printed, product_rule;
 } differential;
@@ -532,8 +535,9 @@ static differential differentiate(whole_square x, whole_square y, int64_t scale,
                           whole_sum(xdy, whole_product(dx, y), scale * scale)};
 }
 
-/* Landmarks at the corners of a triangle of equal sides, couplings 1/2, and 2 A^-1. dA: the first
- * landmark moves around the third, so that the coupling of the first two alone changes. */
+/* A times 2 for landmarks at the corners of an equilateral triangle with off-diagonal entries 1/2,
+ * and 2 A^-1. dA: the first landmark moves around the third, which changes the entry of the first
+ * two alone. */
 static const whole_square triangle = {3, {2, 1, 1, 1, 2, 1, 1, 1, 2}},
                           triangle_inverse = {3, {3, -1, -1, -1, 3, -1, -1, -1, 3}},
                           triangle_moves = {3, {0, 1, 0, 1, 0, 0, 0, 0, 0}};

@@ -11,8 +11,9 @@
 #include "common/inputs.h"
 #include "common/report.h"
 
-/* K(Q, Q) for n tokens of width d, rounded to dtype; as a bottleneck matrix (`self`), where one
- * triangle is a copy, or as a cross kernel, where nothing is. Returns an exit code. */
+/* K(Q, Q) for n tokens of width d, rounded to dtype: as a bottleneck matrix (`self`), of which one
+ * triangle is a copy of the other, or as a cross kernel, all of which is computed. Returns an exit
+ * code. */
 static int make_kernel(const claim_run *run, atn_dtype dtype, atn_distance distance, bool self,
                        double s, int64_t n, int64_t d, const double *tokens, double *kernel)
 {
@@ -39,12 +40,12 @@ static int make_kernel(const claim_run *run, atn_dtype dtype, atn_distance dista
 
 /* ---- S01 ---- */
 
-/* How far K(Q, Q) is from the three properties: 0, 0, 0, 0 where it has them. */
+/* How far K(Q, Q) is from having the three properties; all are 0 if it has them. */
 typedef struct {
-    double outside;         /* of [0, 1], the largest distance of an entry */
+    double outside;         /* the largest distance of an entry from [0, 1] */
     double diagonal;        /* the largest |S_ii - 1| */
     double asymmetry;       /* the largest |S_ij - S_ji| */
-    double cross_asymmetry; /* the same where no triangle is copied */
+    double cross_asymmetry; /* the same for the cross kernel, where no triangle is copied */
 } defects;
 
 static double largest_asymmetry(int64_t n, const double *k)
@@ -52,7 +53,7 @@ static double largest_asymmetry(int64_t n, const double *k)
     double largest = 0;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < i; j++)
-            if (k[i * n + j] != k[j * n + i]) /* inf - inf is no difference */
+            if (k[i * n + j] != k[j * n + i]) /* inf - inf would be NaN */
                 largest = direct_worst(largest, fabs(k[i * n + j] - k[j * n + i]));
     return largest;
 }
@@ -75,12 +76,12 @@ static int find_defects(const claim_run *run, atn_dtype dtype, atn_distance dist
     return code;
 }
 
-/* Two tokens of width 1, a whole number and the next, with s = 1/2. */
+/* Two tokens of width 1 that are consecutive whole numbers, with s = 1/2. */
 typedef struct {
-    double token, entry; /* 0, 0: none was found */
+    double token, entry; /* 0, 0: none found */
 } pair_above_one;
 
-/* The first such pair, from `first` on, whose entry the expanded form takes above 1. */
+/* The first such pair, from `first` on, for which the expanded form gives an entry above 1. */
 static int find_pair(const claim_run *run, atn_dtype dtype, double first, pair_above_one *found)
 {
     enum { TRIED = 20000 };
@@ -96,7 +97,7 @@ static int find_pair(const claim_run *run, atn_dtype dtype, double first, pair_a
     return EXIT_PASS;
 }
 
-/* How it comes about, step by step. */
+/* Describes how the entry comes about, step by step. */
 static void describe_pair(const pair_above_one *f32, const pair_above_one *f64, FILE *notes)
 {
     float q = (float)f32->token, k = q + 1, qq = q * q, kk = k * k, qk = q * k, sum = qq + kk;
@@ -115,7 +116,7 @@ static void describe_pair(const pair_above_one *f32, const pair_above_one *f64, 
 
 enum { BOTTOM_TOKENS = 196, BOTTOM_SAMPLES = 3 };
 
-/* What counts as close to 0 here: a tenth, ten times less than the diagonal. */
+/* An entry counts as close to 0 if it is at most a tenth of the diagonal. */
 static const double close_to_zero = 0.1;
 
 /* The smallest entry of K(Q, Q) in f64, and the share of the pairs that are close to 0. */
@@ -169,7 +170,8 @@ static int tabulate_bottoms(const claim_run *run, const char *name, verdict *v, 
     return code;
 }
 
-/* What inputs have, and two tokens of width 1, s = 1/2: equal, and as far apart as asked. */
+/* The range over the inputs, and two tokens of width 1, s = 1/2: equal ones, and ones far enough
+ * apart for an entry close to 0. */
 static int compare_bottoms(const claim_run *run, verdict *v, value_range *inputs, bottom *equal,
                            bottom *apart)
 {
@@ -192,7 +194,8 @@ static int compare_bottoms(const claim_run *run, verdict *v, value_range *inputs
 
 enum { S01_TOKENS = 64 };
 
-/* A row of the report, and the worst so far of what must not be. Tokens N(offset, 1). */
+/* Adds a row to the report and updates the worst defect of the forms that must have none. Tokens
+ * are N(offset, 1). */
 static int tabulate_defects(const claim_run *run, atn_dtype dtype, atn_distance distance,
                             double offset, verdict *v, double *safe)
 {
@@ -220,8 +223,8 @@ static int tabulate_defects(const claim_run *run, atn_dtype dtype, atn_distance 
     return EXIT_PASS;
 }
 
-/* Both dtypes, all distances, at the origin and far from it. safe: the worst defect of the direct
- * form and of the clamped one. */
+/* Both dtypes and all distances, at the origin and far from it. safe: the worst defect of the
+ * direct form and the clamped one. */
 static int tabulate_all_defects(const claim_run *run, verdict *v, double *safe)
 {
     static const double offsets[] = {0, 1e4};
@@ -248,7 +251,7 @@ static int judge_s01(const claim_run *run, verdict *v)
     int code = tabulate_all_defects(run, v, &safe);
     if (code == EXIT_PASS)
         code = find_pair(run, ATN_F32, 0, &f32);
-    if (code == EXIT_PASS) /* from 0 on would be too long */
+    if (code == EXIT_PASS) /* a search from 0 on would take too long */
         code = find_pair(run, ATN_F64, floor(2 * sqrt(1 / atn_dtype_roundoff(ATN_F64))), &f64);
     if (code != EXIT_PASS)
         return code;
@@ -285,22 +288,22 @@ static int judge_s01(const claim_run *run, verdict *v)
 
 /* ---- S02 ---- */
 
-/* How far below 0 rounding may take an eigenvalue of an m x m kernel matrix: the solver by about
- * m u l_1, the entries' rounding by m times the largest. An entry exp(-t) is off by ((d + 4) t + 3)
- * u exp(-t) at most (attnum/kernel.h), and t exp(-t) <= 1/e. */
+/* A bound on how far below 0 rounding may take an eigenvalue of an m x m kernel matrix: the solver
+ * by about m u l_1, the rounding of the entries by m times the largest error. The error of an entry
+ * exp(-t) is at most ((d + 4) t + 3) u exp(-t) (attnum/kernel.h), and t exp(-t) <= 1/e. */
 static double negative_allowed(int64_t m, double u, int64_t d, double largest)
 {
     return (double)m * u * (largest + ((double)d + 4) / exp(1) + 3);
 }
 
-/* -lowest in units of what rounding explains; not negative. */
+/* -lowest in units of what rounding explains; 0 if lowest is not negative. */
 static double negative_ratio(int64_t m, double u, int64_t d, double largest, double lowest)
 {
     return (lowest < 0 ? -lowest : lowest * 0) / negative_allowed(m, u, d, largest);
 }
 
-/* Points 1/8 apart on a line, so dense that eigenvalues fall below rounding at once; `offset` moves
- * them away from the origin. All are exact in both dtypes. */
+/* Points 1/8 apart on a line, so close that the smallest eigenvalues are below rounding; `offset`
+ * moves them away from the origin. All are exact in both dtypes. */
 static int line_spectrum(const claim_run *run, atn_dtype dtype, atn_distance distance,
                          double offset, double *largest, double *lowest)
 {
@@ -322,8 +325,8 @@ static int line_spectrum(const claim_run *run, atn_dtype dtype, atn_distance dis
     return code;
 }
 
-/* Rows of the line, those of the printed distance into `ratio`, the worst so far; expanded: the
- * lowest eigenvalue of the others. */
+/* Adds the rows of the line. ratio: the worst so far with the printed distance; expanded: the
+ * lowest eigenvalue with the other distances. */
 static int tabulate_line(const claim_run *run, verdict *v, double *ratio, double *expanded)
 {
     static const struct {
@@ -353,8 +356,8 @@ static int tabulate_line(const claim_run *run, verdict *v, double *ratio, double
     return EXIT_PASS;
 }
 
-/* The matrices of spectral/eigenvalues, of which those of the first seed are shown. Returns the row
- * where the worst one starts; -1 if there is none. */
+/* The matrices of spectral/eigenvalues, of which those with the first seed are shown. Returns the
+ * row at which the worst one starts; -1 if there is none. */
 static int64_t tabulate_spectra(const claim_run *run, verdict *v, double *ratio, int64_t *matrices)
 {
     const table *t = evidence_table(run, "eigenvalues", 0);
@@ -407,7 +410,7 @@ static int judge_s02(const claim_run *run, verdict *v)
 
 /* ---- S03 ---- */
 
-/* One matrix of spectral/eigenvalues under two scales. */
+/* Evidence with the same matrices at different scales. */
 static const struct {
     const char *evidence;
     int64_t heads; /* d_e = 32 heads */
@@ -417,7 +420,8 @@ static const struct {
                   {"scale-512", 16, "d_e = 512, SOFT-Large stage 3"}};
 enum { S03_SCALES = sizeof s03_scales / sizeof *s03_scales };
 
-/* kappa of the matrix that starts at a row; of the smallest eigenvalue a reference can see. */
+/* The condition number of the matrix that starts at a row. *known: its smallest eigenvalue is not
+ * below the floor of f64. */
 static double condition_at(const table *t, int64_t row, bool *known)
 {
     int64_t last = row + cell_integer(t, row, "m") - 1;
@@ -425,10 +429,10 @@ static double condition_at(const table *t, int64_t row, bool *known)
     return cell_real(t, row, "eigenvalue") / cell_real(t, last, "eigenvalue");
 }
 
-/* What a scale does to the matrices of an input. */
+/* The effect of a scale on the matrices of an input. */
 typedef struct {
     value_range largest, lowest, condition;
-    int64_t unknown; /* matrices with an eigenvalue below the floor: in no value_range */
+    int64_t unknown; /* matrices with an eigenvalue below the floor, which no range includes */
 } scale_effect;
 
 static scale_effect measure_scale(const table *t, const char *tokens)

@@ -11,12 +11,13 @@
 
 /* ---- S04 ---- */
 
-/* Rows of spectral/sampling: whether S - S^ has no eigenvalue below 0, and whether the rows of the
- * landmarks are those of S where landmarks are tokens, both but for rounding. */
+/* Counts over rows of spectral/sampling: S - S^ has a negative eigenvalue beyond rounding
+ * (indefinite); of the rows in which landmarks are tokens (subsets), those where the landmarks'
+ * rows of S^ differ from S by more than rounding (unequal). */
 typedef struct {
     int64_t rows, indefinite, subsets, unequal;
     double exact;              /* the largest |S - S^| on landmarks that are tokens */
-    value_range error, factor; /* tr(S - S^)/tr(S), and over the best rank m's */
+    value_range error, factor; /* tr(S - S^)/tr(S), and that over the error of the best rank m */
 } nystrom_rows;
 
 static void add_nystrom_row(nystrom_rows *s, const table *t, int64_t row)
@@ -33,7 +34,7 @@ static void add_nystrom_row(nystrom_rows *s, const table *t, int64_t row)
     s->exact = direct_worst(s->exact, cell_real(t, row, "exact_error"));
 }
 
-/* Those of one input and m; of all where `like` is -1. */
+/* The rows of the input and m of row `like`; all rows if `like` is -1. */
 static nystrom_rows nystrom_rows_of(const table *t, int64_t like)
 {
     nystrom_rows s = {.error = range_empty, .factor = range_empty};
@@ -44,7 +45,7 @@ static nystrom_rows nystrom_rows_of(const table *t, int64_t like)
     return s;
 }
 
-/* S^ of the tokens 0 and 2, d = 1, s = 1/2, with the landmark that a sampling takes. */
+/* S^ for the tokens 0 and 2, d = 1, s = 1/2, with the one landmark that a sampling gives. */
 static int pair_approximation(const claim_run *run, atn_sampling_kind kind, double s_hat[4])
 {
     static const double tokens[2] = {0, 2}, identity[4] = {1, 0, 0, 1};
@@ -76,7 +77,8 @@ static void tabulate_nystrom(const table *t, verdict *v)
                       "weights, random, first m, and five that look at the tokens.\n");
 }
 
-/* pooled, taken: S^ with the landmark 1, the mean of the tokens, and with the first token. */
+/* pooled: S^ with the landmark 1, the mean of the tokens; taken: S^ with the first token as
+ * landmark. */
 static void conclude_s04(verdict *v, const nystrom_rows *all, const double pooled[4],
                          const double taken[4])
 {
@@ -130,7 +132,7 @@ static int judge_s04(const claim_run *run, verdict *v)
 
 /* ---- S05 ---- */
 
-/* Tab. 10 from best to worst; pool and random are equal there. */
+/* Tab. 10 from best to worst, where pool and random have equal accuracy. */
 static const char *const s05_order[] = {"conv", "pool", "random", "first"};
 enum { S05_SAMPLERS = sizeof s05_order / sizeof *s05_order };
 
@@ -147,7 +149,7 @@ static int64_t sampler_row(const table *t, int64_t like, const char *sampler)
     return -1;
 }
 
-/* How often the earlier of two neighbours in the order has the smaller median error. */
+/* In how many cases the earlier of two neighbours in the order has the smaller median error. */
 typedef struct {
     int64_t cases, as_printed[S05_SAMPLERS - 1], all;
     value_range random_spread; /* largest over smallest error of draws from the same tokens */
@@ -191,7 +193,7 @@ static order_count tabulate_orders(const table *t, verdict *v)
     return c;
 }
 
-/* tr(S - S^)/tr(S) of two tokens at distance x, d = 1, s = 1/2, with one landmark. */
+/* tr(S - S^)/tr(S) for two tokens at distance x, d = 1, s = 1/2, with one landmark. */
 static int pair_error(const claim_run *run, double x, atn_sampling_kind kind, double *error)
 {
     const double tokens[2] = {0, x}, identity[4] = {1, 0, 0, 1};
@@ -207,7 +209,7 @@ static int pair_error(const claim_run *run, double x, atn_sampling_kind kind, do
 enum { PAIR_NEAR, PAIR_FAR, PAIRS };
 static const double s05_distances[PAIRS] = {1, 2};
 
-/* errors[pair][0]: pooled; [1]: the first token, and any random one. */
+/* errors[pair][0]: the mean as landmark; [1]: the first token, or equally the other one. */
 static int tabulate_pairs(const claim_run *run, verdict *v, double errors[PAIRS][2])
 {
     static const atn_sampling_kind kinds[2] = {ATN_SAMPLING_WINDOW, ATN_SAMPLING_FIRST};
@@ -225,7 +227,7 @@ static int tabulate_pairs(const claim_run *run, verdict *v, double errors[PAIRS]
     return code;
 }
 
-/* Top-1 as printed: convolution, and average pooling, random and biased sampling. */
+/* Printed top-1 accuracy: convolution; average pooling, random and biased sampling. */
 static const struct {
     const char *where;
     double convolution, others[3];
@@ -270,7 +272,7 @@ static int judge_s05(const claim_run *run, verdict *v)
 
 /* ---- S06 ---- */
 
-/* The row of another statement about the same matrix; -1 if there is none. */
+/* The row of another statement for the same matrix; -1 if there is none. */
 static int64_t same_matrix(const table *t, int64_t row, const char *statement)
 {
     for (int64_t other = 0; other < table_rows(t); other++)
@@ -284,7 +286,7 @@ static int64_t same_matrix(const table *t, int64_t row, const char *statement)
     return -1;
 }
 
-/* Over all rows of a statement, in both tables. */
+/* A bound over all rows of a statement, in both tables. */
 typedef struct {
     int64_t rows, broken, first_broken;
     const table *broken_in;
@@ -314,7 +316,7 @@ static bound_check check_bound(const claim_run *run, const char *statement)
     return check;
 }
 
-/* |S^| and its two bounds as m grows and n stays. */
+/* |S^| and its two bounds as m grows with n fixed. */
 static void tabulate_growth(const claim_run *run, verdict *v, value_range *measured,
                             value_range *bound)
 {
@@ -374,8 +376,8 @@ static int judge_s06(const claim_run *run, verdict *v)
 
 /* ---- S07 ---- */
 
-/* What a call costs, counted and as printed with constants 1 (a multiply-add is one there; 4 bytes
- * an element). */
+/* The cost of a call: as counted, and as printed with constants of 1 (where a multiply-add is 1,
+ * and an element has 4 bytes). */
 typedef struct {
     double flops, printed_flops, bytes, printed_bytes;
 } head_cost;
@@ -399,7 +401,7 @@ static int count_heads(const claim_run *run, double n, double m, double d, int64
     return code;
 }
 
-/* Ways to grow: n = 1024 * 2^k, and m landmarks. */
+/* Growth of n = 1024 * 2^k with m landmarks. */
 typedef struct {
     const char *name;
     double m;      /* fixed, or */
@@ -409,7 +411,8 @@ typedef struct {
 static const growth growths[] = {{"m = 64 fixed", 64, 0}, {"stride fixed, m = n/16", 0, 16}};
 enum { GROWTHS = sizeof growths / sizeof *growths, S07_DOUBLINGS = 10, S07_FIRST = 1024 };
 
-/* Exponents of n over the last doubling, and the largest quotient counted / printed on the way. */
+/* Exponents of n over the last doubling, and the largest quotient counted / printed of all sizes.
+ */
 typedef struct {
     double flops, printed_flops, bytes, printed_bytes, flops_ratio, bytes_ratio;
 } growth_exponents;
@@ -434,7 +437,7 @@ static int measure_growth(const claim_run *run, const growth *g, double d, growt
     return EXIT_PASS;
 }
 
-/* The worst quotient counted / printed among the paper's settings in cost/counts. */
+/* The largest quotient counted / printed among the paper's settings in cost/counts. */
 static double paper_ratio(const claim_run *run, const char *quantity)
 {
     const table *t = evidence_table(run, "counts", 1);
@@ -446,16 +449,15 @@ static double paper_ratio(const claim_run *run, const char *quantity)
 }
 
 /* No coefficient of n d, n m d, m^3, m^2 d in the count is more than 5 times the printed one: 1/1,
- * (2 * 3 + 4)/4, 4 * 21/20, (3 + 2)/1; flops are two for a multiply-add. What must be kept is m (2
- * d
- * + m) elements: at most (2 m + d) n + m^2 while m <= n. */
+ * (2 * 3 + 4)/4, 4 * 21/20, (3 + 2)/1, with a multiply-add as two flops. The elements that must be
+ * kept are m (2 d + m): at most (2 m + d) n + m^2 while m <= n. */
 static const double most_flops_ratio = 5, most_bytes_ratio = 2;
 
 static void conclude_s07(verdict *v, const growth_exponents *fixed, const growth_exponents *strided,
                          double flops_ratio, double bytes_ratio)
 {
     bool bounded = flops_ratio <= most_flops_ratio && bytes_ratio <= most_bytes_ratio;
-    /* what does not grow with n is still a thousandth at the last doubling */
+    /* at the last doubling, what does not grow with n still adds about a thousandth */
     bool linear = fixed->flops <= 1.01 && fixed->bytes <= 1.01;
     v->kind = bounded && linear ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
@@ -478,8 +480,8 @@ static void conclude_s07(verdict *v, const growth_exponents *fixed, const growth
                     exp2(strided->bytes));
 }
 
-/* Head by head the products with A and the steps are taken h times: m^2 n and T m^3 carry a factor
- * that the printed order, of one head, has not. */
+/* The products with A and the steps are done once per head, so that m^2 n and T m^3 have a factor h
+ * that the printed order, which is for one head, does not have. */
 static int note_heads(const claim_run *run, verdict *v)
 {
     enum { TOKENS = 3136, LANDMARKS = 49, WIDTH = 512 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S10 - S12: where the Newton-Raphson iteration towards the inverse of the bottleneck matrix may
- * start. */
+/* S10 - S12: the starts of the Newton-Raphson iteration for the inverse of the bottleneck matrix.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "claims/direct.h"
 #include "common/report.h"
 
-/* |A X A - A|_F / |A|_F; the last finite iterate does not replace one that overflowed. */
+/* |A X A - A|_F / |A|_F; infinite if an iterate overflowed, not that of the last finite one. */
 static double residual_of(const atn_inverse_info *info)
 {
     return info->stop == ATN_STOP_NONFINITE ? INFINITY : info->residual;
@@ -37,8 +37,8 @@ static int pair_residual(const claim_run *run, double alpha, int iterations, dou
     return code;
 }
 
-/* log10 of the closed form, which leaves the range of every type: |sum of e_i^2 l_i^2|^(1/2) /
- * |A|_F with e_i = (1 - alpha l_i^2)^(2^k). */
+/* log10 of the closed form |sum of e_i^2 l_i^2|^(1/2) / |A|_F, e_i = (1 - alpha l_i^2)^(2^k), which
+ * is beyond the range of every type. */
 static double pair_predicted(double alpha, int iterations)
 {
     long double largest = -INFINITY, parts[2], sum = 0, norm = 0;
@@ -54,7 +54,8 @@ static double pair_predicted(double alpha, int iterations)
     return (double)(largest + log10l(sum / norm) / 2);
 }
 
-/* Prop. 1 asks for an alpha that is small enough: how small? x = alpha lambda_max^2. */
+/* Prop. 1 requires a small enough alpha, and the judge determines the bound, in terms of x = alpha
+ * lambda_max^2. */
 static int judge_s10(const claim_run *run, verdict *v)
 {
     static const double starts[] = {0.01, 0.5, 1, 1.5, 1.9, 1.99, 2, 2.01, 2.1, 3};
@@ -96,9 +97,8 @@ static int judge_s10(const claim_run *run, verdict *v)
 
 /* ---- S11 ---- */
 
-/* Kernel matrices that can be written down. Entries ½ are of tokens at a distance whose square is
- * ln(2)/s, ¼ at twice the square, 1/16 at four times. The last two are what ordinary inputs give.
- */
+/* Kernel matrices in closed form. Entries ½ belong to tokens whose squared distance is ln(2)/s, ¼
+ * to twice that, 1/16 to four times. The last two occur with ordinary inputs. */
 static const struct {
     const char *name;
     int64_t m;
@@ -119,10 +119,10 @@ static const struct {
 enum {
     S11_MATRICES = sizeof s11_matrices / sizeof *s11_matrices,
     S11_EXAMPLE = 1,
-    S11_ORDINARY = S11_MATRICES - 2, /* the first of the two */
+    S11_ORDINARY = S11_MATRICES - 2, /* index of the first of those two */
 };
 
-/* Exact for entries such as these. */
+/* Sums of entries such as these are exact. */
 static bool has_equal_row_sums(int64_t m, const double *a)
 {
     double first = 0;
@@ -137,7 +137,7 @@ static bool has_equal_row_sums(int64_t m, const double *a)
     return true;
 }
 
-/* lambda_max over |A|_1, entries not negative. */
+/* lambda_max over |A|_1, for entries that are not negative. */
 static int largest_share(int64_t m, const double *a, double *share)
 {
     double norm = 0, lambda[DIRECT_SMALL];
@@ -168,21 +168,23 @@ static int start_residual(const claim_run *run, int64_t m, const double *a, doub
     return code;
 }
 
-/* Over rows of convergence/initialisation: those of a rule in f64, on the boundary or off it. */
+/* Rows of convergence/initialisation with a rule, in f64, for matrices on the boundary or off it.
+ */
 typedef struct {
     int64_t rows;
     double least, most; /* residual after 20 steps */
 } start_summary;
 
-/* Whether the margin 1 - alpha l_max^2 is -1 but for rounding: alpha and l_max are each known to
- * m u, which l_max^2 and |A|_1^2 double. */
+/* Whether the margin 1 - alpha l_max^2 is -1 up to rounding: alpha and l_max both have relative
+ * errors of m u, which squaring l_max and |A|_1 doubles. */
 static bool on_boundary(const table *t, int64_t row)
 {
     double m = (double)cell_integer(t, row, "m");
     return fabs(cell_real(t, row, "margin") + 1) <= 4 * m * atn_dtype_roundoff(ATN_F64);
 }
 
-/* Whether the paper's start for the same matrix is on the boundary: the paper's row comes first. */
+/* Summarises the rows of a rule for matrices on which the paper's start is on the boundary, or is
+ * not; the paper's row of a matrix comes before the others. */
 static start_summary summarise_starts(const table *t, const char *rule, bool boundary)
 {
     start_summary s = {0, INFINITY, 0};
@@ -202,8 +204,8 @@ static start_summary summarise_starts(const table *t, const char *rule, bool bou
     return s;
 }
 
-/* X_1 1 = 0 over the rationals: then all later iterates are 0 along 1, and nothing is left for
- * rounding to explain. */
+/* Proves X_1 1 = 0 in rational arithmetic: then all later iterates are 0 along 1, too, and rounding
+ * cannot be the cause. */
 static bool certify_s11(verdict *v, int64_t m, const double *a)
 {
     static const double ones[DIRECT_SMALL] = {1, 1, 1, 1};
@@ -294,7 +296,7 @@ static int judge_s11(const claim_run *run, verdict *v)
 
 /* ---- S12 ---- */
 
-/* Matrices of quarters, B/4: all that follows is in whole numbers. */
+/* Matrices B/4 with whole B, so that the test is in whole numbers. */
 static const struct {
     const char *name;
     int64_t m, b[9];
@@ -304,7 +306,7 @@ static const struct {
 };
 enum { S12_MATRICES = 2, S12_EXAMPLE = 1, S12_LIMIT = 48 };
 
-/* |I - 2 (1/2)^n A/|A|_1^2|_1 for A = B/4 without rounding: it is |N^2 2^n I - 8 B|_1 / (N^2 2^n)
+/* |I - 2 (1/2)^n A/|A|_1^2|_1 for A = B/4, without rounding: it is |N^2 2^n I - 8 B|_1 / (N^2 2^n)
  * with N = |B|_1. N <= 12 and n <= 48 keep both within 64 bits. */
 typedef struct {
     int64_t numerator, denominator;
@@ -340,10 +342,10 @@ static int find_start(int64_t m, const int64_t *b)
     return -1;
 }
 
-/* What rounding makes of the search where no n exists. */
+/* The outcome of the search in floating point for matrices for which no n exists. */
 typedef struct {
-    int64_t matrices, without; /* in f32 and f64; those for which no n exists */
-    int64_t found;             /* of these, where one is found */
+    int64_t matrices, without; /* matrices, in f32 and f64; those for which no n exists */
+    int64_t found;             /* of these, those for which rounding finds one */
     double least_n, most_n, least_residual, most_residual, most_safe;
 } search_summary;
 
@@ -365,7 +367,7 @@ static void add_search(search_summary *s, const table *t, int64_t row, double sa
     s->most_safe = direct_worst(s->most_safe, safe);
 }
 
-/* Of both dtypes; a line for each of f64's. */
+/* Summarises the searches in both dtypes; writes a line for each one in f64. */
 static search_summary tabulate_searches(const claim_run *run, verdict *v, const char *rule)
 {
     const table *t = evidence_table(run, "initialisation", 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S31 - S33: symmetry and semi-definiteness of attention, and what the Nystroem form needs. */
+/* S31 - S33: symmetry and semi-definiteness of attention matrices, and the conditions for the
+ * Nystroem form. */
 #include <data.h>
 #include <inttypes.h>
 #include <math.h>
@@ -35,8 +36,8 @@ static double asymmetry(const softmax_pair *pair)
     return fabs(pair->s[1] - pair->s[2]);
 }
 
-/* Over all pairs of the grid. Row sums are equal if and only if |q_1| = |q_2|: exceptions are pairs
- * for which what is proved does not come out. */
+/* Counts over all pairs of the grid. Row sums are equal if and only if |q_1| = |q_2|; exceptions
+ * are pairs that contradict what is proved. */
 typedef struct {
     int pairs, equal, symmetric, semidefinite, exceptions;
 } pair_count;
@@ -62,7 +63,7 @@ static int count_pairs(const claim_run *run, pair_count *c)
     return EXIT_PASS;
 }
 
-/* The count, and the smallest example: tokens 0 and 1. */
+/* Makes the counts, and the smallest example: the tokens 0 and 1. */
 static int make_examples(const claim_run *run, const char *id, pair_count *c, softmax_pair *example)
 {
     int code = count_pairs(run, c);
@@ -120,11 +121,11 @@ static int judge_s32(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- S33: what the Nystroem form needs ---- */
+/* ---- S33: the conditions for the Nystroem form ---- */
 
 enum { MATRIX_MOST = 4, RANDOM_MATRICES = 1000 };
 
-/* Whole numbers, n x n, and the first m (1 or 2) rows and columns for landmarks. */
+/* An n x n matrix of whole numbers, with the first m (1 or 2) rows and columns as landmarks. */
 typedef struct {
     int n, m;
     int64_t s[MATRIX_MOST * MATRIX_MOST];
@@ -136,8 +137,8 @@ static int64_t determinant_of_landmarks(const whole_matrix *w)
     return w->m == 1 ? s[0] : s[0] * s[w->n + 1] - s[1] * s[w->n];
 }
 
-/* Whether det(A) S = C adj(A) R, C and R the columns and rows of the landmarks: without rounding,
- * for entries of at most 2^15. For det(A) other than 0 that is S = C A^-1 R. */
+/* Whether det(A) S = C adj(A) R, where C and R are the columns and rows of the landmarks; exact for
+ * entries of at most 2^15. If det(A) is not 0, that is S = C A^-1 R. */
 static bool is_reproduced(const whole_matrix *w)
 {
     const int64_t *s = w->s, det = determinant_of_landmarks(w);
@@ -188,7 +189,7 @@ static bool is_indefinite(const whole_matrix *w)
     return negative && positive;
 }
 
-/* S = L R, 4 x 2 by 2 x 4, entries -3 ... 3: of rank 2 where A is not singular. */
+/* S = L R, 4 x 2 by 2 x 4, with entries -3 ... 3: of rank 2 if A is not singular. */
 static void draw_product(uint64_t *state, whole_matrix *w)
 {
     enum { N = MATRIX_MOST, RANK = 2 };
@@ -204,8 +205,9 @@ static void draw_product(uint64_t *state, whole_matrix *w)
                 w->s[i * N + j] += left[i * RANK + l] * right[l * N + j];
 }
 
-/* Of random matrices with det(A) other than 0. raised: with 1 added to the last entry, which makes
- * the rank 3. */
+/* Counts over random matrices with det(A) other than 0. lawless: reproduced, though neither
+ * symmetric nor semi-definite; raised: reproduced after adding 1 to the last entry, which makes the
+ * rank 3. */
 typedef struct {
     int matrices, reproduced, lawless, raised; /* lawless: not symmetric, and indefinite */
 } whole_count;

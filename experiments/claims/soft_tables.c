@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* N16 - N19: what SOFT's tables say of memory, of networks that are called similar, and of the
- * detectors and segmenters around its networks. Printed numbers are quotations. */
+/* N16 - N19: what SOFT's tables say about memory, about networks that are called similar, and about
+ * detectors and segmenters built on its networks. Printed numbers are quotations. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 static const char *const neurips = "SOFT (NeurIPS)", *const ijcv = "SOFT (IJCV)";
 
-/* Of the networks that Tab. 3 of a paper has: its row of a name, in a reading (null: any). */
+/* The row of a network in Tab. 3 of a paper, by name and reading (null: any). */
 static const printed_row *find_network(const char *paper, const char *name, const char *reading)
 {
     for (int i = 0; i < printed_row_count; i++)
@@ -25,19 +25,20 @@ static const printed_row *find_network(const char *paper, const char *name, cons
     abort();
 }
 
-/* Readings of a SOFT network: in stage 4 the published code has softmax attention, Tab. 1 SOFT with
- * sp. 1x1. */
+/* Readings of a SOFT network: softmax attention in stage 4, as in the published code, or SOFT with
+ * sp. 1x1 there, as in Tab. 1. */
 enum { WITH_SOFTMAX, WITH_SOFT, READINGS };
 static const char *const readings[READINGS] = {"stage 4 softmax", "stage 4 SOFT"};
 
 /* ---- N16 ---- */
 
-/* Tab. 2 and Tab. 9, in NeurIPS's Tab. 1 and 4a: the same network, SOFT-Tiny with m = 49. */
+/* The batches of Tab. 2 and Tab. 9 (NeurIPS's Tab. 1 and 4a), for which the same memory is printed:
+ * the network is the same, SOFT-Tiny with m = 49. */
 static const double large_batch = 1024, small_batch = 128, both_gigabytes = 15.8;
 
-/* Numbers that a backward pass keeps of one image if it recomputes nothing: what convolutions,
- * linear maps, norms and GELU are applied to, Q and V. P and what its inverse needs are left out.
- * BatchNorm and the MLP's ratio of 4 are those of SOFT's networks. */
+/* The numbers that backward needs from forward for one image if it recomputes nothing: the inputs
+ * of convolutions, linear maps, norms and GELU, and Q and V. P and what its inverse needs are left
+ * out. BatchNorm and the MLP's ratio of 4 are those of SOFT's networks. */
 static double kept_numbers(const network *n)
 {
     double sum = 0, side = RESOLUTION, channels = 3;
@@ -60,7 +61,7 @@ static double kept_numbers(const network *n)
 
 static int judge_n16(const claim_run *run, verdict *v)
 {
-    const double gigabyte = 0x1p30, half = 2, single = 4; /* 2^30 is the milder reading of GB */
+    const double gigabyte = 0x1p30, half = 2, single = 4; /* 2^30 favours the printed GB */
     double numbers = kept_numbers(find_network(neurips, "SOFT-Tiny", "stage 4 softmax")->network);
     double large = large_batch * numbers * half / gigabyte,
            small = small_batch * numbers * single / gigabyte;
@@ -76,7 +77,7 @@ static int judge_n16(const claim_run *run, verdict *v)
     fprintf(v->notes,
             "\nNo recomputation is assumed, GB are 2³⁰ bytes. Parameters, gradients, P and "
             "all that the inverse needs come on top.\n");
-    /* what fits may be right, and what does not may be of several GPUs */
+    /* numbers that fit may be right; numbers that do not fit may be for several GPUs */
     v->kind = apart ? VERDICT_NOT_TESTABLE : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "would need the GPUs and the training code. By count: %.1f GB are printed for one "
@@ -93,7 +94,7 @@ static int judge_n16(const claim_run *run, verdict *v)
 
 /* ---- N17 ---- */
 
-/* The three that are compared: pyramidal, the same attention in DeiT-S, and DeiT-S. */
+/* The three networks that are compared: pyramidal, the same attention in DeiT-S, and DeiT-S. */
 enum { PYRAMIDAL, NOT_PYRAMIDAL, DEIT, VARIANTS };
 
 typedef struct {
@@ -109,8 +110,8 @@ static const printed_row *find_deit(void)
     abort();
 }
 
-/* "We replace the Transformer layer with a SOFT++ layer": DeiT-S with heads of 32 channels and
- * 2 x 2 tokens a landmark, 49 in all, without its class token, which has no place on the grid. */
+/* "We replace the Transformer layer with a SOFT++ layer": DeiT-S with heads of 32 channels, 2 x 2
+ * tokens per landmark (49 in all), and without its class token, which has no place on the grid. */
 static int count_variants(const claim_run *run, const char *paper, variant_count found[VARIANTS])
 {
     bool plus = paper == ijcv;
@@ -185,7 +186,7 @@ static int judge_n17(const claim_run *run, verdict *v)
 
 /* ---- N18, N19: detectors and segmenters on a backbone ---- */
 
-/* All but the classifier, for images of a side. */
+/* All layers but the classifier, for images of `side` pixels a side. */
 static int count_backbone(const claim_run *run, const printed_row *row, int side,
                           layer_count *count)
 {
@@ -207,8 +208,8 @@ static layer_count conv(int64_t in, int64_t out, int64_t kernel, int64_t side)
 
 enum { PYRAMID = 256, STAGES = MOST_STAGES };
 
-/* Lin et al. 2017: a pyramid from stages 2 to 4, P6 from stage 4 and P7 from P6, by convolutions of
- * 3 x 3; four such for classes and for boxes each, 9 anchors, 80 classes. */
+/* Lin et al. 2017: a pyramid from stages 2 to 4, with P6 from stage 4 and P7 from P6, by 3 x 3
+ * convolutions; four such convolutions each for classes and boxes, 9 anchors, 80 classes. */
 static int64_t retinanet_parameters(const network *n)
 {
     enum { ANCHORS = 9, COCO = 80 };
@@ -221,8 +222,9 @@ static int64_t retinanet_parameters(const network *n)
     return layer_add(sum, conv(PYRAMID, ANCHORS * 4, 3, 1)).parameters;
 }
 
-/* He et al. 2017, with a pyramid: regions by 3 anchors, boxes by 7 x 7 and two maps to 1024, masks
- * by four convolutions and a transposed one of 2 x 2; 80 classes, for boxes the background, too. */
+/* He et al. 2017, with a pyramid: regions with 3 anchors; boxes by 7 x 7 fields and two linear maps
+ * to 1024; masks by four convolutions and a transposed one of 2 x 2; 80 classes, and the background
+ * for boxes. */
 static int64_t mask_rcnn_parameters(const network *n)
 {
     enum { ANCHORS = 3, COCO = 80, WIDE = 1024 };
@@ -248,8 +250,8 @@ static layer_count normed(int64_t in, int64_t out, int64_t kernel, int64_t side)
 enum { ADE20K = 150, ADE20K_SIDE = 512 }; /* classes, and pixels of a crop's side (§ 4.3) */
 
 /* Xiao et al. 2018 with 512 channels: averages of stage 4 over 1, 2, 3 and 6 squared fields, a
- * pyramid of all stages, and all of it at stage 1's side; an auxiliary head of 256 channels on
- * stage 3. */
+ * pyramid of all stages, and their fusion at stage 1's resolution; an auxiliary head of 256
+ * channels on stage 3. */
 static layer_count upernet(const network *n, int64_t classes, int64_t image)
 {
     enum { WIDE = 512, AUXILIARY = 256 };
@@ -269,21 +271,22 @@ static layer_count upernet(const network *n, int64_t classes, int64_t image)
 
 /* ---- N18 ---- */
 
-/* #P of Tab. 4 (RetinaNet), Tab. 5 (Mask R-CNN) and Tab. 7 (UperNet), 10^6; null: not there. */
+/* #P of Tab. 4 (RetinaNet), Tab. 5 (Mask R-CNN) and Tab. 7 (UperNet), 10^6; null: not printed. */
 enum { RETINANET, MASK_RCNN, UPERNET, HEADS };
 static const char *const head_names[HEADS] = {"Tab. 4, RetinaNet", "Tab. 5, Mask R-CNN",
                                               "Tab. 7, UperNet"};
 
-/* Backbones: rows of Tab. 3. PVT's parameters are the same in both papers; IJCV's has no PVT-Large.
- * IJCV's Tiny rests on a digit of an extracted text (N02), and is not judged: it is shown with the
- * others, with the blocks of stage 3 that the text has, with 3, and as NeurIPS's Tiny. */
+/* Backbones: rows of Tab. 3. PVT's parameters are the same in both papers; IJCV's paper has no
+ * PVT-Large. IJCV's Tiny depends on a digit of an extracted text (N02) and is not judged: it is
+ * listed for information, with the blocks in stage 3 that the text has, with 3, and as NeurIPS's
+ * Tiny. */
 typedef enum { OF_OTHERS, OWN, BESIDE } backbone_kind;
 
 static const struct {
     const char *name, *paper, *row;
     backbone_kind kind;
     const char *printed[HEADS];
-    int depth; /* of stage 3; 0: the row's */
+    int depth; /* blocks in stage 3; 0: as in the row */
 } detectors[] = {
     {"PVT-Tiny", "SOFT (NeurIPS)", "PVT-Tiny", OF_OTHERS, {"23", "33", NULL}, 0},
     {"PVT-Small", "SOFT (NeurIPS)", "PVT-Small", OF_OTHERS, {"34", "44", NULL}, 0},
@@ -306,8 +309,8 @@ static double with_head(const network *n, int head, const layer_count *backbone)
     return (double)(backbone->parameters + own) / 1e6;
 }
 
-/* Printed numbers of PVT, and of the paper's own networks by reading: near are those that are
- * within 2 % without agreeing. */
+/* Counts of PVT's printed numbers, and of those of the paper's own networks by reading; near:
+ * within 2 % but not agreeing. */
 typedef struct {
     int others, others_agree, own, agree[READINGS], near[READINGS], neither;
 } detector_count;
@@ -416,15 +419,15 @@ static const struct {
                   {"SOFT++-Large", "SOFT++-Large", {301, 899}}};
 enum { SEGMENTERS = sizeof segmenters / sizeof *segmenters };
 
-/* Swin and ConvNext at 512 pixels: printed there, and their backbones in Tab. 3 at 224. They have
- * the channels of SOFT++-Small, -Medium and -Large. */
+/* Swin and ConvNext, whose channels are those of SOFT++-Small, -Medium and -Large: printed FLOPs at
+ * 512 pixels (Tab. 7), and of their backbones at 224 (Tab. 3). */
 static const struct {
     double tab7, tab3;
 } other_segmenters[SEGMENTERS][2] = {
     {{236, 4.5}, {235, 4.5}}, {{259, 8.7}, {256, 8.7}}, {{297, 15.4}, {293, 15.4}}};
 
-/* 10^9 multiply-adds: with 49 landmarks at every size (§ 3.4), and with the strides of Tab. 1, both
- * without the steps of the inverse; and with strides and steps. */
+/* 10^9 multiply-adds: least with 49 landmarks at every size (§ 3.4), most with the strides of Tab.
+ * 1, both without the steps of the inverse; with_steps has the strides and the steps. */
 typedef struct {
     double least, most, with_steps;
 } segmenter_count;
@@ -446,7 +449,8 @@ static int count_segmenter(const claim_run *run, int i, int set, segmenter_count
     return code;
 }
 
-/* How far the printed FLOPs of Swin and ConvNext are from head and backbone, relatively. */
+/* The largest relative difference between the printed FLOPs of Swin and ConvNext and the sum of
+ * head and backbone. */
 static double calibrate(void)
 {
     double worst = 0, larger = (double)ADE20K_SIDE / RESOLUTION;
@@ -464,8 +468,8 @@ static int judge_n19(const claim_run *run, verdict *v)
 {
     int rows = 0, between = 0, above = 0;
     double calibrated = calibrate();
-    value_range others =
-        range_empty; /* printed on Cityscapes over ADE20K, where that is not above */
+    /* printed for Cityscapes over ADE20K, in rows whose number is not above the count */
+    value_range others = range_empty;
     fprintf(v->notes, "10⁹ multiply-adds of UperNet:\n\n| backbone | images | printed | m = 49 | "
                       "strides of Tab. 1 | these, with the steps |\n|---|---|---|---|---|---|\n");
     for (int i = 0; i < SEGMENTERS; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S20 - S29: the spectra, and SOFT++'s normalisation (S22, S23, S26: softpp_growth.c). */
+/* S20 - S29: spectra, and SOFT++'s normalisation (S22, S23, S26: softpp_growth.c). */
 #include <inttypes.h>
 #include <linear_algebra.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static int second_eigenvalue(const claim_run *run, const double q[2], const doub
     return code;
 }
 
-/* Whether a row's eigenvalues are real, in [0, 1], and reach 1. */
+/* Whether a row's eigenvalues are real and in [0, 1], and the largest is 1. */
 static bool spectrum_is_stochastic(const table *t, int64_t row)
 {
     double allowance = cell_real(t, row, "allowance");
@@ -147,7 +147,7 @@ static int both_norms(int64_t m, const double *f, double *norm2, double *norm1)
     return EXIT_ENVIRONMENT;
 }
 
-/* (I - F)^-1 by its eigenvalues would need F's; the series is what Lemma 2 says it is. */
+/* (I - F)^-1 as the series of Lemma 2. Computing it from eigenvalues would need those of F. */
 static void neumann_sum(int64_t m, const double *f, int terms, double *sum)
 {
     size_t bytes = (size_t)(m * m) * sizeof *sum;
@@ -166,7 +166,7 @@ static void neumann_sum(int64_t m, const double *f, int terms, double *sum)
     free(power);
 }
 
-/* Both lemmas on one random symmetric matrix, scaled to |F|_1 = 1/2. */
+/* Tests both lemmas on a random symmetric matrix, scaled to |F|_1 = 1/2 for the second. */
 static int test_lemmas(const claim_run *run, int64_t m, double *first, double *second)
 {
     char *purpose = must_format("S24 %" PRId64, m);
@@ -179,7 +179,7 @@ static int test_lemmas(const claim_run *run, int64_t m, double *first, double *s
     *first = norm2 / norm1;
     for (int64_t i = 0; i < m * m; i++)
         f[i] *= 0.5 / norm1;
-    neumann_sum(m, f, 60, sum); /* what is left out is below 2^-59 */
+    neumann_sum(m, f, 60, sum); /* the remainder is below 2^-59 */
     code = exit_worst(code, both_norms(m, f, &norm2, &norm1));
     double bound = 1 / (1 - norm2);
     code = exit_worst(code, both_norms(m, sum, &sum_norm, &norm1));
@@ -217,7 +217,7 @@ static int judge_s24(const claim_run *run, verdict *v)
 
 /* ---- S25 ---- */
 
-/* Of one input: how far the trace m is spread over the eigenvalues, of the first sample. */
+/* Notes how the trace, m, is spread over the eigenvalues of the first sample of an input. */
 static void note_spectrum(FILE *notes, const table *t, int64_t first)
 {
     const char *input = cell_text(t, first, "input");
@@ -234,11 +234,12 @@ static void note_spectrum(FILE *notes, const table *t, int64_t first)
             above);
 }
 
-/* Leading eigenvalues of S over the lengths of spectral/resolution, and how they grow. */
+/* The leading eigenvalues of S for the lengths in spectral/resolution, and their growth. */
 typedef struct {
-    int64_t pairs, falls;            /* of nested sequences, the shorter within the longer */
-    value_range exponent, share, at; /* of n in lambda_1, enlarged; lambda_1/n; at the largest n */
-    int64_t largest;                 /* that n */
+    int64_t pairs, falls; /* nested sequences; falls: the longer one has a smaller lambda_1 */
+    /* enlarged inputs: the exponent of n in lambda_1, lambda_1/n, lambda_1 at the largest n */
+    value_range exponent, share, at;
+    int64_t largest; /* that n */
 } leading;
 
 static bool is_kernel(const table *t, int64_t row, const char *view)
@@ -246,7 +247,8 @@ static bool is_kernel(const table *t, int64_t row, const char *view)
     return cell_is(t, row, "operator", "gaussian") && cell_is(t, row, "view", view);
 }
 
-/* The same tokens, cut from more of the scene: of b's, a's are the central ones. */
+/* Whether row b has the tokens of row a and more: a's tokens are cut from the centre of the scene,
+ * b's from more of it. */
 static bool is_longer(const table *t, int64_t a, int64_t b)
 {
     return is_kernel(t, b, "cropped") && cell_is(t, b, "input", cell_text(t, a, "input")) &&
@@ -355,7 +357,7 @@ static double growth_exponent(const table *fits, const char *input, const char *
 static const char *const grown_inputs[] = {"photos", "smooth", "smooth:8", "iid"};
 enum { GROWN_INPUTS = sizeof grown_inputs / sizeof *grown_inputs };
 
-/* Ŝ at a fixed number of landmarks and at a fixed stride. */
+/* SOFT and SOFT++ at a fixed number of landmarks and at a fixed stride. */
 static const struct {
     const char *landmarks, *operator, * inverse, *title;
 } grown_norms[] = {
@@ -368,7 +370,7 @@ static const struct {
 };
 enum { GROWN_NORMS = sizeof grown_norms / sizeof *grown_norms };
 
-/* IJCV Tab. 6: pixels of a side, top-1 of SOFT and SOFT++. */
+/* IJCV Tab. 6: pixels of a side, top-1 accuracy of SOFT and SOFT++. */
 static const struct {
     int side;
     double soft, softpp;
@@ -459,9 +461,9 @@ static int judge_s28(const claim_run *run, verdict *v)
 
 enum { S29_MOST = 64, S29_SHAPES = 4 };
 
-/* What SOFT++ counts above SOFT, variant "paper" of both: flops, exps and bytes to keep. */
+/* What SOFT++ costs more than SOFT, variant "paper" of both: flops, exps and bytes of the state. */
 typedef struct {
-    double flops, exps, bytes, share; /* share: of SOFT's flops */
+    double flops, exps, bytes, share; /* share: flops over SOFT's flops */
 } surplus;
 
 static int count_surplus(const claim_run *run, int64_t n, int64_t m, int64_t d, surplus *s)
@@ -486,14 +488,14 @@ static int count_surplus(const claim_run *run, int64_t n, int64_t m, int64_t d, 
     return code;
 }
 
-/* The surplus of flops for m = 1 .. 64 at shapes (n, d): a polynomial of degree 2 if its third
- * differences are 0. All counts are whole numbers that f64 holds. */
+/* The surplus of flops for m = 1 .. 64 at shapes (n, d). It is a polynomial of degree 2 if all
+ * third differences are 0. All counts are whole numbers that f64 holds. */
 typedef struct {
-    double flops[S29_MOST + 1];       /* at the first shape; from 1 on */
-    double square, linear, constant;  /* its coefficients, from the first three */
-    int64_t first_cubic, first_shape; /* the m where a third difference is not 0, and where another
-                                         shape has another surplus; 0: nowhere */
-    bool others;                      /* exps and bytes differ */
+    double flops[S29_MOST + 1];       /* at the first shape, from m = 1 on */
+    double square, linear, constant;  /* its coefficients, from the first three values */
+    int64_t first_cubic, first_shape; /* the first m with a third difference other than 0, and the
+                                         first where the shapes' surpluses differ; 0: none */
+    bool others;                      /* exps or bytes differ */
 } surplus_law;
 
 static const struct {
@@ -525,7 +527,7 @@ static int find_law(const claim_run *run, surplus_law *law)
     return EXIT_PASS;
 }
 
-/* Rows of cost/time. dirty: pairs in which others were at work, -1 if the machine does not say. */
+/* Rows of cost/time. dirty: pairs with other processes at work, -1 if the machine does not say. */
 typedef struct {
     int64_t rows, pairs, dirty;
     double least, most; /* medians of time with / without */

@@ -15,7 +15,7 @@
 enum { MOST_BITS = 4096, FIELD_SIZES = 6, CLOSE_SIZES = 4, DENSE_SIZES = 2, LARGEST = 12 };
 static const int64_t field_sizes[FIELD_SIZES] = {2, 3, 4, 6, 8, LARGEST};
 
-/* What is certified of one kernel matrix of tokens on a line, d = 1, s = 1/2. */
+/* The certified norms of one kernel matrix of tokens on a line, d = 1, s = 1/2. */
 typedef struct {
     int64_t m;
     double spacing;
@@ -36,7 +36,7 @@ static int certify_tokens(int64_t m, const double *tokens, double spacing, line_
     return EXIT_ENVIRONMENT;
 }
 
-/* m tokens 0, spacing, 2 spacing, ... */
+/* Certifies m tokens 0, spacing, 2 spacing, ... */
 static int certify_line(int64_t m, double spacing, line_matrix *line)
 {
     double *tokens = must_allocate((size_t)m, sizeof *tokens);
@@ -47,8 +47,8 @@ static int certify_line(int64_t m, double spacing, line_matrix *line)
     return code;
 }
 
-/* m tokens on a segment of length 2, the most of them on 1 and 1/2 of it, and two tokens closer and
- * closer. */
+/* field: m tokens on a segment of length 2; dense: the largest m on segments of length 1 and 1/2;
+ * close: two tokens at smaller and smaller distances. */
 typedef struct {
     line_matrix field[FIELD_SIZES], dense[DENSE_SIZES], close[CLOSE_SIZES];
 } line_family;
@@ -79,16 +79,17 @@ static const ref_enclosure *normalised_norm(const line_matrix *line)
     return &line->spectrum.normalised_norm;
 }
 
-/* The least exponent p that a norm ~ m^p can have between two enclosures. */
+/* The least exponent p of m^p with which a norm can have grown from one enclosure to another. */
 static double least_exponent(norm_of norm, const line_matrix *from, const line_matrix *to)
 {
     return log(norm(to)->lower / norm(from)->upper) / log((double)to->m / (double)from->m);
 }
 
-/* The (m-1)-th difference c_j = (-1)^j C(m-1, j) as a test vector: with A_jl the characteristic
- * function of N(0, 2s) at (j - l) h, c^T A c = E |2 sin(w h / 2)|^(2m-2) <= (2 s h^2)^(m-1)
- * (2m-3)!!, and |c|^2 = C(2m-2, m-1). So lambda_min <= (s h^2)^(m-1) (m-1)!, and the norm of the
- * inverse is at least its reciprocal; D <= m I takes a factor of at most m. s = 1/2. */
+/* A lower bound, with the (m-1)-th difference c_j = (-1)^j C(m-1, j) as test vector. A_jl is the
+ * characteristic function of N(0, 2s) at (j - l) h, so c^T A c = E |2 sin(w h / 2)|^(2m-2) <= (2 s
+ * h^2)^(m-1) (2m-3)!!, and |c|^2 = C(2m-2, m-1). So lambda_min <= (s h^2)^(m-1) (m-1)!, and the
+ * norm of the inverse is at least its reciprocal. Normalised, it is at least 1/m times that, as D
+ * <= m I. s = 1/2. */
 static double segment_bound(int64_t m, double h, bool normalised)
 {
     double least = normalised ? 1 / (double)m : 1;
@@ -102,7 +103,7 @@ static bool is_bounded(norm_of norm, bool normalised, const line_matrix *line)
     return norm(line)->upper >= segment_bound(line->m, line->spacing, normalised) * (1 - 1e-12);
 }
 
-/* Whether every norm of the field is at least what is proved; false for NaN. */
+/* Whether every norm of the field is at least the proved bound; false for NaN. */
 static bool field_is_bounded(norm_of norm, bool normalised, const line_family *family)
 {
     bool all = true;
@@ -155,15 +156,16 @@ static bool family_certified(const line_family *family)
 }
 
 /* |A^-1|_2 = 1/(1 - a) and |D^-1/2 A^-1 D^-1/2|_2 = 1/(1 - a^2) for A = [1 a; a 1], a =
- * exp(-spacing^2/2): the value where there is no certificate; where there is one, they are
- * compared. */
+ * exp(-spacing^2/2). Used in place of a certificate where there is none, and compared with it where
+ * there is one. */
 static double close_norm(bool normalised, double spacing)
 {
     double rest = -expm1(-spacing * spacing / 2);
     return 1 / (normalised ? rest * (2 - rest) : rest);
 }
 
-/* Whether enclosures and closed forms of the close pairs agree to the rounding of the latter. */
+/* Whether the enclosures and the closed forms of the close pairs agree, up to the rounding of the
+ * closed forms. */
 static bool close_pairs_agree(norm_of norm, bool normalised, const line_family *family)
 {
     for (int i = 0; i < CLOSE_SIZES; i++) {
@@ -177,13 +179,14 @@ static bool close_pairs_agree(norm_of norm, bool normalised, const line_family *
 
 /* ---- S22, S23: fields ---- */
 
-/* The fields of the text: similarity 1 within, 0 across. m = 12, k = 2 fields of 5 and 7 tokens. */
+/* The paper's fields: similarity 1 within a field, 0 between fields. m = 12, k = 2 fields of 5 and
+ * 7 tokens. */
 enum { FIELDS = 2, FIELD_SPREADS = 3 };
 static const int64_t fields[FIELDS] = {5, LARGEST - 5};
 static const double spreads[FIELD_SPREADS] = {0.5, 0.25, 0.125};
 
 /* |A+|_2, or |D^-1/2 A+ D^-1/2|_2, of A = diag(11^T, 11^T), by its pseudo-inverse; and |I - D^-1
- * A|_1, which the proof has below (m - k)/m. Returns an exit code. */
+ * A|_1, which is less than (m - k)/m according to the proof. Returns an exit code. */
 static int measure_ideal_fields(bool normalised, double *norm, double *defect)
 {
     double a[LARGEST * LARGEST] = {0}, x[LARGEST * LARGEST], d[LARGEST];
@@ -211,8 +214,8 @@ static int measure_ideal_fields(bool normalised, double *norm, double *defect)
     return EXIT_ENVIRONMENT;
 }
 
-/* The same fields, tokens at `spread` from their neighbours, the fields 1000 apart: 0 across but
- * for exp(-500000). */
+/* Certifies the same fields with tokens at distance `spread` and the fields 1000 apart, so that
+ * similarities between fields are at most exp(-500000). */
 static int certify_fields(double spread, line_matrix *line)
 {
     double tokens[LARGEST];
@@ -248,8 +251,8 @@ static int note_ideal_fields(norm_of norm, bool normalised, const char *name, do
 
 /* ---- S22, S23: the judge ---- */
 
-/* O(m^power): refuted where a fixed m has no bound: where the norm of m tokens goes up by nearly
- * what is proved as they come closer. */
+/* O(m^power) is refuted if the norm has no bound at fixed m: if, as m tokens come closer, their
+ * norm grows nearly as fast as the proved bound. */
 static int judge_growth(const claim_run *run, norm_of norm, bool normalised, int power,
                         const char *name, verdict *v)
 {
@@ -273,8 +276,8 @@ static int judge_growth(const claim_run *run, norm_of norm, bool normalised, int
         certified ? norm(last)->lower : segment_bound(last->m, last->spacing, normalised);
     double closer =
         certified ? norm(dense)->lower : segment_bound(dense->m, dense->spacing, normalised);
-    /* The norm of two tokens goes with 1/spacing^2, that of m more so; a bound by m alone would
-     * give 1. */
+    /* The norm of two tokens grows like 1/spacing^2, that of m tokens faster. A bound in terms of m
+     * alone would give a ratio of 1. */
     double expected = 0.25 * pow(far->spacing / near->spacing, 2);
     bool unbounded = ratio > expected && closer / segment > 1e6;
     bool known = isfinite(ratio) && isfinite(closer / segment);
@@ -351,10 +354,11 @@ int judge_s23(const claim_run *run, verdict *v)
 
 /* ---- S26 ---- */
 
-/* Matrices of one sampling whose norms f64 knows or that are certified. */
+/* Matrices of one sampling whose norms f64 resolves or that are certified. */
 typedef struct {
-    int64_t rows, smaller, capped; /* normalised smaller; the iterate has less than half */
-    double least_gain, most_gain;  /* of |A^-1| over the normalised norm, over m */
+    /* all matrices; those whose normalised norm is smaller; whose iterate's norm is below half */
+    int64_t rows, smaller, capped;
+    double least_gain, most_gain; /* of |A^-1| over the normalised norm, divided by m */
     double most_of_cap;
 } gain_summary;
 
@@ -381,14 +385,14 @@ static gain_summary summarise_gains(const claim_run *run, const char *sampling)
     return s;
 }
 
-/* The exponents of m that are fitted to both norms of one input and sampling, and how far they
- * fall. */
+/* The fitted exponents of m of both norms for each input and sampling, and the differences between
+ * them. */
 typedef struct {
     int64_t fits;
     value_range plain, normalised, fall;
 } exponent_fall;
 
-/* The exponent of a quantity with the input and sampling of a row; NaN if there is none. */
+/* The exponent of a quantity for the input and sampling of a row; NaN if there is none. */
 static double power_exponent(const table *fits, int64_t like, const char *quantity)
 {
     for (int64_t row = 0; row < table_rows(fits); row++)

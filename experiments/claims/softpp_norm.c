@@ -9,7 +9,7 @@
 #include "claims/direct.h"
 #include "common/report.h"
 
-/* ---- Landmarks that all but coincide ---- */
+/* ---- Landmarks that nearly coincide ---- */
 
 enum { MOST_LANDMARKS = 24, TOKENS_TRIED = 512 };
 
@@ -17,10 +17,10 @@ typedef struct {
     double plain, normalised;
 } soft_norms;
 
-/* S^ and its normalised form of one token at distance x from m landmarks on a line, s = 1/2, in the
- * limit of spacing 0: exp(-x^2) sum of k! a_k^2 over k < m, where a_k are the Taylor coefficients
- * of exp(x y) for S^, and of exp(x y + y^2/4)/sqrt(m) when it is normalised (the row's `proof`).
- * b[j] = sqrt(k!) a_k of both; every term is positive, so rounding does no harm. */
+/* S^ and its normalised form for one token at distance x from m landmarks on a line, s = 1/2, in
+ * the limit of spacing 0: exp(-x^2) sum of k! a_k^2 over k < m, where a_k are the Taylor
+ * coefficients of exp(x y) for S^, and of exp(x y + y^2/4)/sqrt(m) for the normalised form (see the
+ * row's `proof`). b[j] = sqrt(k!) a_k for both; all terms are positive, so that nothing cancels. */
 static soft_norms norms_in_the_limit(int m, double x)
 {
     double b[2] = {1, 1}, before[2] = {0, 0}, sums[2] = {0, 0};
@@ -48,7 +48,7 @@ static soft_norms largest_in_the_limit(int m, double *x)
     return largest;
 }
 
-/* Tabulates it against m; returns the least m at which it exceeds n = 1, 0 if none does. */
+/* Tabulates the limit against m. Returns the least m at which it exceeds n = 1; 0 if none does. */
 static int tabulate_limit(FILE *notes)
 {
     int least = 0;
@@ -70,7 +70,7 @@ static int tabulate_limit(FILE *notes)
 
 /* ---- Examples, certified ---- */
 
-/* Landmarks first, first + spacing, ... and, unless it is NaN, one more. Every number is exact. */
+/* Landmarks first, first + spacing, ... and one more, unless that is NaN. All numbers are exact. */
 static const struct {
     int near;
     double first, spacing, apart, token;
@@ -125,9 +125,9 @@ static certified_norms certify_example(int e)
 
 /* ---- An example that f64 resolves ---- */
 
-/* Landmarks at these places, so many at each; the token is 0. The two groups far out tilt D over
- * the others, which need not be near each other: the eigenvalues of A that are not 0 lie between
- * 5.7e-5 and 100.5. */
+/* Positions of landmarks and how many are at each; the token is at 0. The two large groups far from
+ * the token make D uneven for the others, which need not be near each other: the non-zero
+ * eigenvalues of A lie between 5.7e-5 and 100.5. */
 static const struct {
     double at;
     int count;
@@ -135,8 +135,8 @@ static const struct {
              {-1.5, 1}, {1.5, 1},  {-2.5, 100}, {2.5, 100}};
 enum { APART = sizeof apart / sizeof *apart, APART_LANDMARKS = 207 };
 
-/* The library's S^ or normalised form of that token with an inverse: token 0 is the token, the
- * others are the landmarks. */
+/* S^ or its normalised form for that token, computed by the library with an inverse. Token 0 of the
+ * call is the token, and the others are the landmarks. */
 static int output_of_apart(const claim_run *run, atn_operator op, atn_inverse_method method,
                            double *value)
 {
@@ -158,7 +158,7 @@ static int output_of_apart(const claim_run *run, atn_operator op, atn_inverse_me
 }
 
 typedef struct {
-    double plain, normalised, steps; /* steps: normalised, by the 20 steps of the SOFT++ code */
+    double plain, normalised, steps; /* steps: normalised, with the 20 steps of the SOFT++ code */
 } apart_values;
 
 static int compute_apart(const claim_run *run, apart_values *a)
@@ -186,7 +186,7 @@ static bool same_attention(const table *t, int64_t a, int64_t b)
            cell_integer(t, a, "seed") == cell_integer(t, b, "seed");
 }
 
-/* The normalised norm over that of S^, of all rows that have both with the exact inverse. */
+/* The normalised norm over that of S^, for all rows that have both with the exact inverse. */
 static input_ratios ratios_of_inputs(const table *t)
 {
     input_ratios found = {.ratio = range_empty};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* N06 - N10 and N13 - N15: what the papers' tables say about costs, compared with each other and
- * against counts. Printed numbers are quotations. */
+/* N06 - N10 and N13 - N15: the papers' tables of costs, compared with each other and with counts.
+ * Printed numbers are quotations. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static const model *best_below(const model *rival)
     return best;
 }
 
-/* The smallest row of the same table with a higher accuracy; null: none. */
+/* The row of the same table with a higher accuracy and the fewest parameters; null: none. */
 static const model *least_above(const model *rival)
 {
     const model *least = NULL;
@@ -114,8 +114,9 @@ static int judge_n06(const claim_run *run, verdict *v)
 
 /* ---- N07 ---- */
 
-/* Multiply-adds of a printed network's attention operators, 1e9: for PVT the two products and, as
- * half a multiply-add for every flop, the scaling, sums and divisions of softmax. */
+/* Multiply-adds of a printed network's attention operators, 1e9. For PVT these are the two
+ * products, and half a multiply-add for every flop of the scaling, sums and divisions of softmax.
+ */
 static double attention_gmacs(const table *parts, const table *t, int64_t row)
 {
     double sum = 0;
@@ -128,7 +129,8 @@ static double attention_gmacs(const table *parts, const table *t, int64_t row)
     return sum;
 }
 
-/* Those of the two products of softmax attention alone, 1e9: queries times keys times channels. */
+/* Multiply-adds of the two products of softmax attention alone, 1e9: queries times keys times
+ * channels, for each. */
 static double product_gmacs(const network *n)
 {
     double sum = 0;
@@ -140,11 +142,11 @@ static double product_gmacs(const network *n)
     return sum;
 }
 
-/* The rows with a dagger. */
+/* The rows marked with a dagger. */
 typedef struct {
-    int rows, agree, without; /* that agree with the products, and without them */
+    int rows, agree, without; /* whose FLOPs agree with the products, and without them */
     int parameters, near;     /* whose parameters agree, and are within 2 % */
-    value_range excess;       /* printed less what is left without products, over the products */
+    value_range excess;       /* (printed - count without products) / products, if not in agree */
     int64_t worst;            /* the row whose printed FLOPs are farthest above the count */
     double worst_products;
 } daggers;
@@ -187,8 +189,8 @@ static daggers check_daggers(const table *t, const table *parts, FILE *notes)
     return d;
 }
 
-/* The papers' own rows of Tab. 3: their Newton-Raphson steps over what is printed, and how many
- * agree with the steps. */
+/* The papers' own rows of Tab. 3: how many agree with the Newton-Raphson steps counted, and the
+ * share of the steps in the count. */
 typedef struct {
     int rows, with_steps;
     value_range share;
@@ -214,7 +216,7 @@ static int judge_n07(const claim_run *run, verdict *v)
     const table *t = evidence_table(run, "networks", 0);
     daggers d = check_daggers(t, evidence_table(run, "networks", 1), v->notes);
     own_steps o = count_own_steps(t);
-    /* of another network than the printed one the counts would say nothing */
+    /* counts prove something only if the network is the printed one */
     bool counted = d.parameters + d.near == d.rows;
     v->kind = d.rows == 0        ? VERDICT_NONE
               : !counted         ? VERDICT_NOT_TESTABLE
@@ -243,8 +245,8 @@ static int judge_n07(const claim_run *run, verdict *v)
 
 /* ---- N08 ---- */
 
-/* NeurIPS Tab. 1 and IJCV Tab. 2: GB, millions of parameters, 1e9 FLOPs, images per second in
- * training and inference, top-1 accuracy. */
+/* NeurIPS Tab. 1 and IJCV Tab. 2: memory in GB, millions of parameters, 1e9 FLOPs, images per
+ * second in training and in inference; top-1 accuracy. */
 typedef struct {
     const char *name;
     double costs[5], accuracy;
@@ -265,7 +267,7 @@ static const linear_row linear_rows[PAPERS][5] = {
 enum { LINEAR_ROWS = 5 };
 
 /* Parameters, 1e6, and multiply-adds without the steps of the inverse, 1e9, of the network of a
- * printed row; depth: of stage 3, 0 for the row's own. */
+ * printed row. depth: blocks in stage 3, 0 for the row's own. */
 typedef struct {
     double parameters, flops;
 } tiny_count;
@@ -282,18 +284,18 @@ static int count_tiny(const claim_run *run, const printed_row *row, int depth, t
     return code;
 }
 
-/* Both printed numbers, to their digits or 2 %. */
+/* Whether both counts agree with the printed numbers, to their digits or to 2 %. */
 static bool is_met(const printed_row *row, const tiny_count *c)
 {
     return strcmp(printed_verdict(c->parameters, row->parameters_m), "disagrees") != 0 &&
            strcmp(printed_verdict(c->flops, row->gflops), "disagrees") != 0;
 }
 
-/* IJCV's Tiny with 1 to 9 blocks in stage 3, since that digit is of an extracted text (N02): how
- * many of these have the printed numbers in some reading. */
+/* Counts IJCV's Tiny with 1 to 9 blocks in stage 3, since that digit comes from an extracted text
+ * (N02). *met: how many of these have the printed numbers in some reading. */
 static int sweep_digit(const claim_run *run, int *met, FILE *notes)
 {
-    static const char *const readings[] = {"SOFT", "SOFT++"}; /* softmax in stage 4, SOFT there */
+    static const char *const readings[] = {"SOFT", "SOFT++"}; /* stage 4: softmax; SOFT */
     int code = EXIT_PASS;
     *met = 0;
     fprintf(notes, "\n| blocks in stage 3 | parameters, 10⁶, softmax in stage 4 | SOFT there | 10⁹ "
@@ -315,7 +317,7 @@ static int sweep_digit(const claim_run *run, int *met, FILE *notes)
 
 static int judge_n08(const claim_run *run, verdict *v)
 {
-    enum { AS_13_M = 3 }; /* blocks in stage 3 */
+    enum { AS_13_M = 3 }; /* blocks in stage 3 that make 13 million parameters */
     const printed_row *row = printed_row_find(papers[IJCV], "Tab. 2", "SOFT");
     int same = 0, other = 0, digits;
     tiny_count tiny, least;
@@ -350,7 +352,7 @@ static int judge_n08(const claim_run *run, verdict *v)
 
 /* ---- N14 ---- */
 
-/* Columns of costs, and rows of a table. */
+/* Indices of costs, and of the rows of a table. */
 enum {
     MEMORY = 0,
     FLOPS = 2,
@@ -362,7 +364,7 @@ enum {
     SOFT
 };
 
-/* Slower first. */
+/* Pairs in which the first is slower. */
 static const int slower_in_training[][2] = {{SOFT, NYSTROMFORMER},
                                             {SOFT, PERFORMER},
                                             {SOFT, LINFORMER},
@@ -415,7 +417,7 @@ static int judge_n14(const claim_run *run, verdict *v)
 
 /* ---- N15 ---- */
 
-/* Images that the memory is printed for: of the Transformer, and of the others. */
+/* The batch for which the memory of the Transformer is printed, and that of the others. */
 static const double transformer_batch = 256, linear_batch = 1024;
 
 /* The first reading of a method in counts.csv; -1 if there is none. */
@@ -495,7 +497,7 @@ static const struct {
 };
 enum { COMPLEXITIES = sizeof complexities / sizeof *complexities, ORDERS = 5 };
 
-/* Counts at n, 2 n, ... 5 n, m landmarks or, with a stride, one for `stride` tokens. */
+/* Counts at n, 2 n, ... 5 n, with m landmarks, or with one per `stride` tokens. */
 static int count_at_multiples(const claim_run *run, int i, int64_t stride, double flops[ORDERS],
                               double exps[ORDERS])
 {
@@ -516,8 +518,8 @@ static int count_at_multiples(const claim_run *run, int i, int64_t stride, doubl
     return code;
 }
 
-/* The degree of a polynomial through equally spaced values: the order of the last differences that
- * are not 0. Counts are whole numbers that f64 holds; ORDERS where no difference is 0. */
+/* The degree of the polynomial through equally spaced values: the highest order of differences that
+ * are not all 0. Counts are whole numbers that f64 holds. */
 static int degree_of(const double values[ORDERS])
 {
     double d[ORDERS];
@@ -578,7 +580,8 @@ static bool is_host(const table *t, int64_t row)
            (strncmp(name, "XCiT", 4) == 0 || strncmp(name, "DeiT", 4) == 0);
 }
 
-/* By the rule of counts.csv: the count neither rounds to the printed digits nor is within 2 %. */
+/* Whether the count is wrong by the rule of counts.csv: it neither rounds to the printed digits nor
+ * is within 2 %. */
 static bool is_off(const table *t, int64_t row, const char *verdict_column)
 {
     return !cell_is(t, row, verdict_column, "agrees") &&
@@ -633,7 +636,7 @@ static const model repeated[LINEAR_ROWS] = {{NIPS, "Transformer", 13, 3.9, 79.1}
 
 static int judge_n13(const claim_run *run, verdict *v)
 {
-    enum { PARAMETERS = 1 }; /* in linear_row.costs */
+    enum { PARAMETERS = 1 }; /* index in linear_row.costs */
     int same = 0;
     fprintf(v->notes, "| method | SimA Tab. 2: parameters, FLOPs, accuracy | NeurIPS Tab. 1 "
                       "|\n|---|---|---|\n");

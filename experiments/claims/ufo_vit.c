@@ -10,7 +10,7 @@
 #include "claims/direct.h"
 #include "common/report.h"
 
-/* The operator with K^T V normalised along `axis`, gamma 1, no epsilon. */
+/* XNorm with K^T V normalised along `axis`, gamma 1, no epsilon. */
 static atn_attention_desc xnorm_along(atn_xnorm_axis axis)
 {
     atn_attention_desc desc = atn_attention_defaults(ATN_XNORM, ATN_F64);
@@ -21,7 +21,7 @@ static atn_attention_desc xnorm_along(atn_xnorm_axis axis)
 
 /* ---- U01 ---- */
 
-/* The largest |Y_ic - cos(q_i, T_:c)| over an iid problem, T = K^T V: Eq. 5-8 with gamma = 1. */
+/* The largest |Y_ic - cos(q_i, T_:c)| for iid tokens, T = K^T V: Eq. 5-8 with gamma = 1. */
 static int cosine_defect(const claim_run *run, atn_xnorm_axis axis, int64_t n, int64_t d,
                          double *defect)
 {
@@ -49,7 +49,7 @@ static int cosine_defect(const claim_run *run, atn_xnorm_axis axis, int64_t n, i
     return code;
 }
 
-/* One token with q = k = 1 and v = (3, 4): clusters (3) and (4), and every cosine is 1. */
+/* One token with q = k = 1 and v = (3, 4): the clusters are (3) and (4), and every cosine is 1. */
 static int one_token(const claim_run *run, atn_xnorm_axis axis, double y[2])
 {
     atn_attention_desc desc = xnorm_along(axis);
@@ -57,11 +57,12 @@ static int one_token(const claim_run *run, atn_xnorm_axis axis, double y[2])
     return direct_forward(run, &desc, 1, 1, 2, &q, &q, v, y);
 }
 
-/* Whether an axis of K^T V gives cosines, on normal tokens and on one. */
+/* Whether normalising K^T V along an axis gives cosines, for normal tokens and for one token. */
 static int judge_cosines(const claim_run *run, atn_xnorm_axis axis, verdict *v)
 {
     enum { TOKENS = 196, WIDTH = 32 };
-    /* T sums n products of size 1 into about sqrt(n): relative errors of sqrt(n) n u at most. */
+    /* T sums n products of size 1, with a result of about sqrt(n): relative errors are at most
+     * sqrt(n) n u */
     const double rounding = TOKENS * sqrt(TOKENS) * 0x1p-53;
     double defect, y[2];
     int code = cosine_defect(run, axis, TOKENS, WIDTH, &defect);
@@ -97,7 +98,7 @@ static int judge_u06(const claim_run *run, verdict *v)
 
 /* ---- U07 ---- */
 
-/* Eq. 4 to the letter: sum over i = 0 .. h of the whole vector's squared norm. */
+/* Eq. 4 taken literally: the sum over i = 0 .. h of the whole vector's squared norm. */
 static double printed_length(int64_t h, const double *a)
 {
     double norm = direct_norm(h, 1, a), sum = 0;
@@ -142,7 +143,7 @@ static int count_flops(const claim_run *run, int64_t n, int64_t d, double *flops
     return code;
 }
 
-/* A function is affine in n if its second differences vanish; counts are exact. */
+/* A function is affine in n if its second differences are 0; counts are exact. */
 static int judge_u02(const claim_run *run, verdict *v)
 {
     enum { STEP = 784, WIDTH = 32, COUNTS = 4 };
@@ -170,7 +171,7 @@ static int judge_u02(const claim_run *run, verdict *v)
 
 /* ---- U03 ---- */
 
-/* What the operator holds between its passes over so many tokens. */
+/* The bytes that the operator holds between its passes over n tokens. */
 static int state_bytes(const claim_run *run, int64_t n, double *bytes)
 {
     enum { WIDTH = 32 };
@@ -189,8 +190,8 @@ static bool is_total(const table *t, int64_t row, const void *data)
            !cell_missing(t, row, "exponent");
 }
 
-/* All bytes of a fit's operator, way and heads at n tokens; *held: those that are neither inputs
- * nor outputs. NaN where there is no such row. */
+/* All bytes for the operator, variant, mode and heads of a fit at n tokens; *held: those of neither
+ * inputs nor outputs. NaN if there is no such row. */
 static double bytes_at(const table *points, const table *fits, int64_t fit, int64_t n, double *held)
 {
     static const char *const same[] = {"operator", "variant", "mode"};
@@ -207,8 +208,8 @@ static double bytes_at(const table *points, const table *fits, int64_t fit, int6
     return *held = NAN;
 }
 
-/* The exponent if all that is held at the fewest tokens, besides inputs and outputs, stayed as it
- * is: with memory that is linear in n no constant part can make it smaller. */
+/* The exponent if everything that is held at the fewest tokens, besides inputs and outputs, stayed
+ * constant. If memory is linear in n, no constant part can make the exponent smaller. */
 static double least_exponent(const table *points, const table *fits, int64_t fit)
 {
     int64_t few = cell_integer(fits, fit, "n_min"), many = cell_integer(fits, fit, "n_max");
@@ -217,7 +218,7 @@ static double least_exponent(const table *points, const table *fits, int64_t fit
     return log((held + growth * (total - held)) / total) / log(growth);
 }
 
-/* Inputs, output and what the call itself holds; the last alone does not grow. */
+/* Inputs, the output and what the call itself holds; only the last does not grow. */
 static int judge_u03(const claim_run *run, verdict *v)
 {
     enum { FEW = 784, MANY = 2352 };
@@ -232,7 +233,7 @@ static int judge_u03(const claim_run *run, verdict *v)
         verdict_set(&v->measured, "this machine does not tell resident memory");
         return code;
     }
-    /* A linear part and a constant one: an exponent below 1 that tends to it. */
+    /* Memory with a linear and a constant part has an exponent below 1 that tends to 1. */
     bool linear = bytes[0] == bytes[1];
     for (int64_t row = 0; row < table_rows(fits) && linear; row++) {
         if (!is_total(fits, row, NULL))
@@ -267,7 +268,7 @@ static int judge_u03(const claim_run *run, verdict *v)
 
 /* ---- U04 ---- */
 
-/* |Y V+ V - Y| / |Y| for one token of the values (3, 4): V+ V projects on them. */
+/* |Y V+ V - Y| / |Y| for one token with the values (3, 4), onto which V+ V projects. */
 static double one_token_residual(const double y[2])
 {
     double along = (3 * y[0] + 4 * y[1]) / 25;
@@ -275,7 +276,7 @@ static double one_token_residual(const double y[2])
     return direct_norm(2, 1, rest) / direct_norm(2, 1, y);
 }
 
-/* The largest residual of xnorm's rows of one variant, V of full column rank or not. */
+/* The largest residual in xnorm's rows of one variant, with V of full column rank or not. */
 static double largest_residual(const table *t, const char *variant, bool full_rank)
 {
     double largest = -1;
@@ -290,10 +291,10 @@ static double largest_residual(const table *t, const char *variant, bool full_ra
     return largest;
 }
 
-/* How far the rows of M are from those of the attention matrix, relative to these: the operators
- * that have one and for which that is least and most. */
+/* Relative differences between the rows of M and those of the attention matrix, for operators that
+ * have one. */
 typedef struct {
-    int64_t rows, least, most; /* rows of the table; -1 if there is none */
+    int64_t rows, least, most; /* their number; least, most: indices of rows, -1 if none */
 } row_differences;
 
 static row_differences find_differences(const table *t)
@@ -316,7 +317,7 @@ static row_differences find_differences(const table *t)
 static int judge_u04(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "maps", 3);
-    const double rounding = 1e-12; /* cond(V) u stays below it: `rounding` of the CSV */
+    const double rounding = 1e-12; /* above cond(V) u, which is `rounding` of the CSV */
     double full = largest_residual(t, "paper", true), lost = largest_residual(t, "paper", false);
     double port = fmax(largest_residual(t, "port", true), largest_residual(t, "port", false));
     row_differences d = find_differences(t);
@@ -350,8 +351,9 @@ static int judge_u04(const claim_run *run, verdict *v)
 
 /* ---- U05 ---- */
 
-/* What a normalisation does with the lines it takes: tokens (rows) of Q, clusters (columns) of
- * K^T V. LN takes a line, IN a channel over all lines, GN a group of channels over all of them. */
+/* What a normalisation is applied to: tokens (rows) of Q are its lines, and clusters (columns) of
+ * K^T V. LN normalises a line, IN a channel over all lines, GN a group of channels over all lines.
+ */
 typedef struct {
     const char *name;
     bool query, state;
@@ -370,7 +372,7 @@ static const range_kind range_kinds[RANGES] = {
     [RANGE_IN] = {"IN", true, true, false, 1, true},
 };
 
-/* Lines and channels that are normalised together; x[line * line_step + channel * step]. */
+/* Lines and channels that are normalised together: x[line * line_step + channel * step]. */
 typedef struct {
     int64_t first_line, lines, first_channel, channels;
 } range_group;
@@ -406,7 +408,8 @@ static void normalise(const range_kind *kind, int64_t lines, int64_t channels, i
         }
 }
 
-/* The largest |Y| of n equal-law tokens of deviation `size`, d channels; V = K or independent. */
+/* The largest |Y| for n normal tokens of standard deviation `size`, d channels; V = K or
+ * independent. */
 static double output_range(const claim_run *run, const range_kind *kind, bool own_values, int64_t n,
                            int64_t d, double size)
 {
@@ -433,7 +436,7 @@ static double output_range(const claim_run *run, const range_kind *kind, bool ow
 
 enum { U05_WIDTH = 32, U05_FEW = 196, U05_MANY = 3136 };
 
-/* By how much more tokens, and larger ones, enlarge the largest output. */
+/* The factors by which more tokens, and larger tokens, enlarge the largest output. */
 typedef struct {
     double more, larger;
 } range_growth;
@@ -480,14 +483,14 @@ static int judge_u05(const claim_run *run, verdict *v)
 
 /* ---- U08 ---- */
 
-/* Tokens X (n x c) and the weights that make Q, K and V of them (c x c each). */
+/* Tokens X (n x c) and the weights from which Q, K and V are computed (c x c each). */
 enum { LAYER_TOKENS = 49, LAYER_WIDTH = 8, LAYER_OUTPUTS = LAYER_TOKENS * LAYER_WIDTH };
 enum { WEIGHTS_Q, WEIGHTS_K, WEIGHTS_V, WEIGHTS };
 typedef struct {
     double x[LAYER_OUTPUTS], w[WEIGHTS][LAYER_WIDTH * LAYER_WIDTH];
 } drawn_layer;
 
-/* Seeds apart draw other weights and the same tokens. */
+/* Other values of `apart` draw other weights and the same tokens. */
 static void draw_layer(const claim_run *run, uint64_t apart, drawn_layer *l)
 {
     data_normal(run->seed, LAYER_OUTPUTS, l->x);
@@ -519,7 +522,7 @@ static double largest_difference(int64_t count, const double *a, const double *b
     return largest;
 }
 
-/* In how many columns (clusters) the token with the largest output is the same. */
+/* In how many columns (clusters) the largest output belongs to the same token. */
 static int same_regions(const double *a, const double *b)
 {
     int same = 0;
@@ -534,11 +537,11 @@ static int same_regions(const double *a, const double *b)
     return same;
 }
 
-/* What becomes of an operator's outputs if the weights are multiplied by powers of two, by other
- * positive numbers, or drawn anew. */
+/* The changes of an operator's outputs if the weights are multiplied by powers of two, multiplied
+ * by other positive numbers, or drawn again. */
 typedef struct {
     double exact, rounded, redrawn; /* largest differences */
-    int kept, lost;                 /* regions that stay: multiplied, drawn anew */
+    int kept, lost;                 /* regions: kept when multiplied, lost when drawn again */
 } start_effects;
 
 static int observe_start(const claim_run *run, const atn_attention_desc *desc, start_effects *e)
@@ -563,8 +566,8 @@ static int observe_start(const claim_run *run, const atn_attention_desc *desc, s
     return code;
 }
 
-/* Two tokens X = I, W_K = I, W_V = (1, 0): the cluster is (1, 0), and W_Q is I or swaps the
- * channels. */
+/* The outputs of two tokens X = I, W_K = I, W_V = (1, 0), for which the cluster is (1, 0): W_Q is
+ * I, or swaps the channels. */
 static int move_region(const claim_run *run, double y[2][2])
 {
     static const double identity[4] = {1, 0, 0, 1}, swap[4] = {0, 1, 1, 0}, values[2] = {1, 0};
@@ -577,7 +580,7 @@ static int judge_u08(const claim_run *run, verdict *v)
 {
     enum { OPERATORS = 3 };
     static const char *const names[OPERATORS] = {"XNorm", "Q(KᵀV)", "softmax(QKᵀ/√d)V"};
-    /* As in U01, and Q, K and V are rounded too. */
+    /* As in U01, with the rounding of Q, K and V as well. */
     const double rounding = 8 * LAYER_TOKENS * sqrt(LAYER_TOKENS) * 0x1p-53;
     atn_attention_desc descs[OPERATORS] = {xnorm_along(ATN_XNORM_COLUMNS),
                                            atn_attention_defaults(ATN_SIMA, ATN_F64),
@@ -627,7 +630,7 @@ static int judge_u08(const claim_run *run, verdict *v)
 
 /* ---- U09 ---- */
 
-/* A W_proj, and Eq. 9 to the letter: [.]_ij = sum over m of w_mj A_ij. */
+/* A W_proj, and Eq. 9 taken literally: [.]_ij = sum over m of w_mj A_ij. */
 static void project(int64_t n, int64_t h, const double *a, const double *w, double *right,
                     double *printed)
 {
@@ -640,7 +643,7 @@ static void project(int64_t n, int64_t h, const double *a, const double *w, doub
         }
 }
 
-/* Distance of the printed form, and of W_proj A (n = h), over the size of A W_proj, for normal
+/* Relative differences of the printed form, and of W_proj A (n = h), from A W_proj, for normal
  * tokens. */
 static int projection_defects(const claim_run *run, double *printed, double *left)
 {
@@ -709,7 +712,7 @@ static double width_at(double k, double height)
     return 2 * outside;
 }
 
-/* Where Eq. 11 takes a particle from x = 1 in so many steps, f(x) = -k x. */
+/* The position of a particle that starts at x = 1 after `steps` steps of Eq. 11, f(x) = -k x. */
 static double particle_after(int steps, double k)
 {
     double x = 1;
@@ -718,7 +721,7 @@ static double particle_after(int steps, double k)
     return x;
 }
 
-/* Its least value at x = -4, -3.75, ... 4. */
+/* The least value of the potential at x = -4, -3.75, ... 4. */
 static double depth_of(double k)
 {
     double least = INFINITY; /* gcc 12 for aarch64 fails on fmin here */
@@ -769,8 +772,8 @@ static int judge_u10(const claim_run *run, verdict *v)
 
 /* ---- U11 ---- */
 
-/* One token, q = k = 1, v = (3, 4), with K normalised over the tokens, the one factor of K^T V that
- * has a spatial dimension. */
+/* One token, q = k = 1, v = (3, 4), with K normalised over the tokens: of the factors of K^T V only
+ * K has a spatial dimension. */
 static void over_space(double y[2])
 {
     const double q = 1, k = 1, values[2] = {3, 4};

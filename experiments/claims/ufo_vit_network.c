@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* U12 - U16: UFO-ViT's networks and what they cost as the resolution grows. */
+/* U12 - U16: UFO-ViT's networks and how their costs grow with the resolution. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static int count_at(const claim_run *run, const printed_row *row, int resolution
 typedef struct {
     double exps;
     double products;    /* multiply-adds of QK^T and of the product with V */
-    double projections; /* of W_Q, W_K, W_V and the output's */
-    double network;     /* of all of DeiT-S, 16 x 16 pixels a token */
+    double projections; /* of W_Q, W_K, W_V and the output's projection */
+    double network;     /* of all of DeiT-S, with patches of 16 x 16 pixels */
 } attention_cost;
 
 static int count_attention(const claim_run *run, int64_t side, attention_cost *c)
@@ -185,7 +185,7 @@ static int judge_u14(const claim_run *run, verdict *v)
 
 /* ---- U15 ---- */
 
-/* The largest power of two, at least 1, of images that fit. */
+/* The largest power of two, at least 1, of images that fit into the memory. */
 static double doubled_batch(double capacity, double memory)
 {
     double batch = 1;
@@ -194,8 +194,9 @@ static double doubled_batch(double capacity, double memory)
     return batch;
 }
 
-/* By what factors the memory of an image may differ where batches of powers of two differ by 4: of
- * hundredths of factors up to 12, and capacities for 64 to 128 images of the smaller memory. */
+/* The factors between the memories of an image that are possible if the largest batches, powers of
+ * two, differ by the factor `times`: of factors up to 12 in steps of 0.01, for capacities of 64 to
+ * 128 images of the smaller memory. */
 static value_range factors_behind(double times)
 {
     value_range factors = range_empty;
@@ -225,15 +226,16 @@ static int judge_u15(const claim_run *run, verdict *v)
 
 /* ---- U16 ---- */
 
-/* Numbers that a block holds at once for an image, whichever is more: tokens, Q, K, V, what is
+/* The numbers that a block holds at once for an image, the larger of: tokens, Q, K, V, what is
  * between Q and V, and the output; or tokens and the MLP's inner layer. */
 static double block_numbers(double tokens, double dim, double width, double between)
 {
     return fmax(tokens * dim + 4 * tokens * width + between, (1 + MLP_RATIO) * tokens * dim);
 }
 
-/* DeiT-S with and without its N x N matrices stored, and the first stage of Swin-T (96 channels, 3
- * heads, windows of 7 x 7 tokens of 4 x 4 pixels), over UFO-ViT-S. */
+/* The memory of DeiT-S, with and without its N x N matrices stored, and of the first stage of
+ * Swin-T (96 channels, 3 heads, windows of 7 x 7 tokens of 4 x 4 pixels), over that of UFO-ViT-S.
+ */
 typedef struct {
     double stored, streamed, swin;
 } memory_ratios;

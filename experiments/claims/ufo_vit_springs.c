@@ -9,8 +9,8 @@
 
 /* ---- U17 ---- */
 
-/* The residual x_2 - x_1 of the second of two steps, its velocity, and the force on a particle of
- * unit mass there, the change of velocity. */
+/* In the second of two steps: the residual x_2 - x_1, which is the velocity, and the force on a
+ * particle of unit mass, which is the change of velocity. */
 static void second_step(const double x[3], double *residual, double *force)
 {
     *residual = x[2] - x[1];
@@ -54,7 +54,8 @@ static double spring_potential(int width, const double *k, const double *x)
     return sum;
 }
 
-/* Minus the derivatives of the potential: differences over a distance of 2, exact for squares. */
+/* Minus the derivatives of the potential, by differences over a distance of 2, which are exact for
+ * squares. */
 static void spring_force(int width, const double *k, const double *x, double *force)
 {
     for (int c = 0; c < width; c++) {
@@ -67,7 +68,7 @@ static void spring_force(int width, const double *k, const double *x, double *fo
     }
 }
 
-/* Eq. 13 to the letter. */
+/* Eq. 13 taken literally. */
 static double printed_force(int width, const double *k, const double *x)
 {
     double sum = 0;
@@ -114,7 +115,7 @@ static double force_of_clusters(const double centres[CLUSTERS], double x)
     return sum;
 }
 
-/* Where it is 0, by bisection: it falls. */
+/* The position at which the force is 0, by bisection: the force decreases. */
 static double rest_of_clusters(const double centres[CLUSTERS])
 {
     double below = -2, above = 2;
@@ -154,8 +155,9 @@ static int judge_u19(const claim_run *run, verdict *v)
 
 /* ---- U20 ---- */
 
-/* The share of its length that a particle (1, 1) has in the channel of the larger k after so many
- * steps of Eq. 11, f(x) = -k x in each channel; *length: what is left of it. */
+/* The share of its length that a particle starting at (1, 1) has in the channel of the larger k
+ * after `steps` steps of Eq. 11, f(x) = -k x in each channel; *length: what remains of its length.
+ */
 static double share_of_larger(const double k[2], int steps, double *length)
 {
     double x[2] = {1, 1};
@@ -207,7 +209,8 @@ static int judge_u20(const claim_run *run, verdict *v)
 
 /* ---- U21 ---- */
 
-/* How far tokens 1 and -1 are apart after a step of Eq. 11, k = 1/2, with a term for each. */
+/* The distance between tokens that start at 1 and -1 after a step of Eq. 11, k = 1/2, with an
+ * additional term for each. */
 static double apart_after(double term_of_first, double term_of_second)
 {
     const double k = 0.5, x[2] = {1, -1};

@@ -34,7 +34,7 @@ const char *certified_name(certified_state state); /* "not needed", "yes", "no" 
 typedef struct {
     verdict_kind kind;
     char *condition;      /* for "holds if" alone: the condition that the paper does not state */
-    char *measured;       /* the numbers; for "observed" also what was seen */
+    char *measured;       /* the numbers; for "observed" also the observation */
     char *bound;          /* what they are compared with */
     char *would_test;     /* if it cannot be tested here: what would decide it */
     char *counterexample; /* the smallest one, complete enough to be redone by hand */
