@@ -177,6 +177,16 @@ void write_sine_tokens(const char *name, int64_t count, int64_t n, int64_t dim, 
     free(tokens);
 }
 
+void write_pair_tokens(const char *name)
+{
+    const int64_t shape[] = {49, 2};
+    double tokens[49][2] = {{0}};
+    for (int i = 2; i < 49; i++)
+        tokens[i][0] = 10 * i;
+    tokens[1][1] = sqrt(-log1p(-1e-6));
+    cr_assert_eq(npy_write(".", name, ATN_F64, 2, shape, tokens), EXIT_PASS);
+}
+
 double *make_matrix(int64_t rows, int64_t cols)
 {
     return must_allocate((size_t)rows, (size_t)cols * sizeof(double));

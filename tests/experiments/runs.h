@@ -50,6 +50,10 @@ void expect_replay(const experiment *e, const char *options, int64_t point);
 /* Writes count matrices of n tokens of width dim to a .npy file: scale times a sine. */
 void write_sine_tokens(const char *name, int64_t count, int64_t n, int64_t dim, double scale);
 
+/* Writes 49 tokens far apart, but for the first two, which the kernel of scale 1 has at 1 - 1e-6:
+ * A's eigenvalues are 2, 1 and 1e-6, which f64 resolves and f32 does not. */
+void write_pair_tokens(const char *name);
+
 /* rows x cols zeros; to be freed. */
 double *make_matrix(int64_t rows, int64_t cols);
 

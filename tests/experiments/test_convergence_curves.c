@@ -3,7 +3,10 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "common/report.h"
+#include "convergence/bottleneck.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -118,16 +121,16 @@ Test(convergence_curves, nothing_is_dropped_in_silence)
 {
     partial_run r;
     prepare_run(&r, &convergence_curves,
-                "--input smooth --stage 3 --samples 4 --iterations 1 --variant nr-paper "
+                "--input smooth --stage 3 --samples 4 --iterations 2 --variant nr-paper "
                 "--dtype f64 --sampling pool");
-    static const double values[2][3] = {{0.5, INFINITY, 2}, {0x1p-10, NAN, 2}};
+    static const double values[3][3] = {{0.5, INFINITY, 2}, {0x1p-10, NAN, 2}, {1e-3, 1.001e-3, 5}};
     for (int sample = 0; sample < 3; sample++)
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 3; k++)
             add_raw(r.raw, k, true, sample + 1, sample == 1, values[k][sample]);
     add_raw(r.raw, 0, false, INFINITY, true, 0);
     finish_run(&r);
     const table *t = r.published;
-    cr_assert_eq(table_rows(t), 2);
+    cr_assert_eq(table_rows(t), 3);
     cr_expect(cell_real(t, 0, "residual_mean") == INFINITY &&
               cell_real(t, 0, "residual_min") == 0.5 &&
               cell_real(t, 0, "residual_max") == INFINITY);
@@ -140,5 +143,55 @@ Test(convergence_curves, nothing_is_dropped_in_silence)
     cr_expect_eq(cell_real(t, 0, "condition_median"), 2.5, "of 1, 2, 3, inf");
     cr_expect(cell_integer(t, 0, "samples_on_range") == 0 &&
               cell_integer(t, 1, "samples_on_range") == 1);
+    cr_expect_eq(cell_integer(t, 2, "samples_on_range"), 1, "1e-3 is, 1.001e-3 is not");
+    cr_expect(near(cell_real(t, 2, "residual_mean"), 5.002001 / 3), "of those with a start: %.17g",
+              cell_real(t, 2, "residual_mean"));
+    end_run(&r);
+}
+
+/* A+ is cut where its own type cannot tell an eigenvalue from 0; the condition number is not. */
+Test(convergence_curves, a_type_has_its_own_cut)
+{
+    partial_run r;
+    write_pair_tokens("pair.npy");
+    prepare_run(&r, &convergence_curves,
+                "--input pair.npy --scale 1 --variant eig --sampling pool");
+    run_points(&r);
+    cr_assert_eq(table_rows(r.raw), 2);
+    for (int64_t row = 0; row < 2; row++)
+        cr_expect(cell_real(r.raw, row, "inverse_error") < 1e-3 &&
+                      close_to(cell_real(r.raw, row, "condition"), 2e6, 0.1),
+                  "%s: %g, condition %g", row ? "f64" : "f32",
+                  cell_real(r.raw, row, "inverse_error"), cell_real(r.raw, row, "condition"));
+    end_run(&r);
+}
+
+/* From where a guard stops an iteration its rows are those of the iterate that it returned to. */
+Test(convergence_curves, a_guarded_iteration_repeats_what_it_returned)
+{
+    partial_run r;
+    prepare_run(&r, &convergence_curves,
+                "--input photos --stage 3 --samples 1 --sampling pool --scale 0.01 --dtype f32 "
+                "--iterations 60 --variant nystromformer");
+    run_points(&r);
+    const landmark_sweep *draws = r.state;
+    double *tokens;
+    atn_context *context = make_context();
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NYSTROMFORMER);
+    atn_inverse_info info;
+    bottleneck b = bottleneck_create(ATN_F32, draws->points[0].m);
+    desc.iterations = 60;
+    cr_assert_eq(landmark_sweep_tokens(draws, &draws->points[0], &tokens), EXIT_PASS);
+    cr_assert_eq(bottleneck_from_tokens(&b, draws, &draws->points[0], context, tokens, NULL),
+                 EXIT_PASS);
+    cr_assert_eq(bottleneck_invert(&b, context, &desc, &info, NULL), EXIT_PASS);
+    cr_assert(info.stop == ATN_STOP_DIVERGED && info.iterations < 60);
+    for (int64_t k = info.iterations + 1; k <= 60; k++)
+        cr_expect_eq(cell_real(r.raw, k, "residual"), cell_real(r.raw, info.returned, "residual"),
+                     "k=%" PRId64 ": %g, of X_%d %g", k, cell_real(r.raw, k, "residual"),
+                     info.returned, cell_real(r.raw, info.returned, "residual"));
+    bottleneck_free(&b);
+    free(tokens);
+    atn_context_free(context);
     end_run(&r);
 }

@@ -186,6 +186,33 @@ Test(convergence_gradient, overflow_is_nan)
     table_free(t);
 }
 
+/* Equal tokens: A is all ones, and rows of one start differ in G alone. */
+Test(convergence_gradient, every_sample_and_seed_has_its_direction)
+{
+    table *t = run_first_points(e,
+                                "--input constant --samples 2 --seed 1,2 --stage 3 --dtype f64 "
+                                "--variant nr-soft --iterations 1",
+                                INT64_MAX);
+    cr_assert_eq(table_rows(t), 4);
+    for (int64_t row = 0; row < 4; row++)
+        for (int64_t other = 0; other < row; other++)
+            cr_expect_neq(cell_real(t, row, "eq12_error"), cell_real(t, other, "eq12_error"),
+                          "rows %" PRId64 " and %" PRId64, other, row);
+    table_free(t);
+}
+
+Test(convergence_gradient, condition_is_that_of_all_eigenvalues)
+{
+    write_pair_tokens("pair.npy");
+    table *t = run_first_points(e, "--input pair.npy --scale 1 --variant nr-soft --iterations 1",
+                                INT64_MAX);
+    cr_assert_eq(table_rows(t), 2);
+    for (int64_t row = 0; row < 2; row++)
+        cr_expect(close_to(cell_real(t, row, "condition"), 2e6, 0.1), "%g",
+                  cell_real(t, row, "condition"));
+    table_free(t);
+}
+
 Test(convergence_gradient, only_newton_variants_have_steps)
 {
     static const char *const variants[] = {"eig", "cholesky", "pivoted-cholesky", "nr"};

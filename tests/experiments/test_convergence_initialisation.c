@@ -164,6 +164,25 @@ Test(convergence_initialisation, adaptive_start_exists_on_one_side_of_its_limits
     }
 }
 
+/* 2/(1 + 4) where f32 cannot tell the smallest eigenvalue from 0, 2/(0 + 4) in f64. */
+Test(convergence_initialisation, optimal_start_is_that_of_the_numerical_range)
+{
+    partial_run r;
+    int seen = 0;
+    write_pair_tokens("pair.npy");
+    prepare_run(&r, &convergence_initialisation, "--input pair.npy --scale 1");
+    run_points(&r);
+    for (int64_t row = -1; (row = next_row(r.raw, row, "optimal")) >= 0;)
+        if (!is_known(r.raw, row)) {
+            bool f64 = cell_is(r.raw, row, "dtype", "f64");
+            cr_expect(close_to(cell_real(r.raw, row, "alpha"), f64 ? 0.5 : 0.4, 1e-5), "%s: %g",
+                      row_name(r.raw, row), cell_real(r.raw, row, "alpha"));
+            seen++;
+        }
+    cr_expect_eq(seen, 2);
+    end_run(&r);
+}
+
 /* margin is what its description says, and the codes' starts behave as published. */
 Test(convergence_initialisation, starts_of_the_published_codes)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/experiment.h"
+#include "common/report.h"
 #include "convergence/iterations.h"
 #include "registry.h"
 #include "runs.h"
@@ -171,7 +172,7 @@ Test(convergence_methods, matrices)
 {
     table *t = run_first_points(&convergence_methods,
                                 "--quick --dtype f64 --input iid --stage 3 --samples 1", INT64_MAX);
-    int64_t judged = 0, matrices = 0, rounded = 0, stopped = 0;
+    int64_t judged = 0, matrices = 0, rounded = 0, stopped = 0, beyond = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         check_ratio(t, row, "nr-soft", "fewer_than_soft");
         check_ratio(t, row, "nr-paper", "fewer_than_paper");
@@ -194,14 +195,49 @@ Test(convergence_methods, matrices)
         }
         cr_expect(known || !f64 || !axa || condition > 1e5, "row %ld: f64 does not reach it",
                   (long)row);
+        beyond += known && cell_integer(t, row, "best_products") > cell_integer(t, row, "products");
+        cr_expect(!known ||
+                      cell_integer(t, row, "best_products") >= cell_integer(t, row, "products"),
+                  "row %ld", (long)row);
         rounded += !known;
         stopped += cell_is(t, row, "stop", "diverged");
         matrices++;
     }
-    cr_expect(matrices == (3 + 1) * 25 * 2 && judged > 150 && rounded > 5,
-              "%ld rows, %ld judged, %ld never reach it, %ld stopped", (long)matrices, (long)judged,
-              (long)rounded, (long)stopped);
+    cr_expect(matrices == (3 + 1) * 25 * 2 && judged > 150 && rounded > 5 && beyond > 100,
+              "%ld rows, %ld judged, %ld never reach it, %ld stopped, %ld go on to a better X",
+              (long)matrices, (long)judged, (long)rounded, (long)stopped, (long)beyond);
     table_free(t);
+}
+
+/* Every condition number with every seed, each with a matrix of its own. At 1e7 the residual's
+ * floor is five times what is judged. */
+Test(convergence_methods, rotated_matrices)
+{
+    partial_run r;
+    prepare_run(&r, &convergence_methods,
+                "--seed 1,2 --dtype f64 --input iid --stage 3 --samples 1");
+    atn_context *context = make_context();
+    const int64_t first = 8, count = 2 * 8;
+    char text[64], want[64];
+    for (int64_t i = 0; i < count; i++) {
+        snprintf(want, sizeof want, "rotated kappa %g seed %d", pow(10, (double)(i / 2 + 1)),
+                 (int)i % 2 + 1);
+        r.e->describe(r.state, first + i, text, sizeof text);
+        cr_expect_str_eq(text, want);
+    }
+    for (int64_t i = 12; i < 14; i++)
+        cr_assert_eq(r.e->run(r.state, first + i, context, r.raw), EXIT_PASS);
+    const table *t = r.raw;
+    int64_t half = table_rows(t) / 2;
+    cr_assert_eq(half, 25 * 2);
+    cr_expect_neq(cell_real(t, 0, "norm_ratio"), cell_real(t, half, "norm_ratio"));
+    for (int64_t row = 0; row < 2 * half; row++)
+        cr_expect(cell_integer(t, row, "seed") == 1 + row / half &&
+                      cell_real(t, row, "condition") == 1e7 && !cell_boolean(t, row, "judged"),
+                  "row %ld: seed %ld, condition %g", (long)row, (long)cell_integer(t, row, "seed"),
+                  cell_real(t, row, "condition"));
+    atn_context_free(context);
+    end_run(&r);
 }
 
 /* Equal tokens: A is all ones, all its row sums are equal, and 2 / |A|_1^2 puts nr-paper on the

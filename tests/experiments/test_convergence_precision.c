@@ -263,6 +263,10 @@ Test(convergence_precision, which_precisions)
     cr_expect_str_eq(cell_text(r.tables[0], 0, "precision"), "f32");
     cr_expect_str_eq(cell_text(r.tables[0], 1, "precision"), "bf16");
     run_free(&r);
+    run_all(&r, "--input iid --m 4 --quick --dtype f64 --samples 2 --seed 2,1");
+    cr_expect_eq(table_rows(r.tables[0]), 4);
+    cr_expect_eq(table_rows(r.tables[1]), -2 * -53 + 21, "of the first sample and seed alone");
+    run_free(&r);
     whole_run none = {0};
     capture();
     cr_expect_eq(prepare(&none, "--input iid --m 4 --dtype f64 --storage bf16"), EXIT_USAGE);
