@@ -186,6 +186,31 @@ Test(cutoffs, rcond_of_nystromformer)
     atn_context_free(context);
 }
 
+/* An rcond of 0 keeps what is not 0, here singular values that are noise, which none drops. */
+Test(cutoffs, no_rcond_of_nystromformer)
+{
+    attention_choice choice = {.op = ATN_NYSTROMFORMER,
+                               .variant = 2,
+                               .dtype = ATN_F64,
+                               .shape = {1, 1, 64, 1, 2, 0},
+                               .cross = true,
+                               .landmarks = 16,
+                               .seed = 75};
+    atn_context *context = fixture_context(1, NULL);
+    attention_case c = attention_case_make(&choice);
+    double y[2][128];
+    for (int given = 0; given < 2; given++) {
+        c.desc.nystromformer.rcond = given ? 0 : -1;
+        attention_run r = attention_run_make(&c, 0);
+        cr_expect_eq(attention_run_forward(&r, context), ATN_OK);
+        guarded_get(&r.out, y[given]);
+        attention_run_free(&r);
+    }
+    cr_expect(judge_relative(128, y[1], y[0]) > 1e-3, "%.3g", judge_relative(128, y[1], y[0]));
+    attention_case_free(&c);
+    atn_context_free(context);
+}
+
 /* ---- Iterations ---- */
 
 /* |I - alpha A|_1 = 1 with alpha = 2 and A = I: at the limit nothing is halved, below it once is

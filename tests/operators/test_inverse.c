@@ -749,18 +749,18 @@ Test(inverse, rank_deficient)
     atn_context_free(context);
 }
 
-/* rcond is relative to the largest eigenvalue, at least 0, and 1 drops everything (eig). */
+/* rcond is relative to the largest eigenvalue; below 0 it is m u, and 0 keeps all that is not 0. */
 Test(inverse, rcond)
 {
-    enum { M = 4 };
+    enum { M = 5 };
     atn_context *context = fixture_context(1, NULL);
     batch b = batch_make(ATN_F64, GUARDED_DENSE, 1, M);
     for (int i = 0; i < M; i++)
-        b.values[i * M + i] = 5 * pow(10, -i);
+        b.values[i * M + i] = i < 4 ? 5 * pow(10, -i) : 5e-20;
     static const struct {
         double rcond;
         int64_t rank;
-    } rows[] = {{0, 4}, {5e-3, 3}, {0.05, 2}, {0.5, 1}};
+    } rows[] = {{-1, 4}, {0, 5}, {5e-3, 3}, {0.05, 2}, {0.5, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int method = ATN_INVERSE_EIG; method < ATN_INVERSE_COUNT; method++) {
             if (method == ATN_INVERSE_CHOLESKY)
@@ -772,7 +772,7 @@ Test(inverse, rcond)
                          atn_inverse_name((atn_inverse_method)method), desc.rcond,
                          (long)b.infos[0].rank);
             for (int k = 0; k < M; k++) {
-                double want = k < rows[i].rank ? pow(10, k) / 5 : 0;
+                double want = k < rows[i].rank ? 1 / b.values[k * M + k] : 0;
                 double got = guarded_at(&b.x, 0, 0, k, k);
                 cr_expect(fabs(got - want) <= 1e-14 * want, "rcond=%g: x_%d = %g", desc.rcond, k,
                           got);
@@ -923,6 +923,32 @@ Test(inverse, nonfinite_input)
                           atn_status_name(b.infos[0].status), atn_status_name(b.infos[2].status));
                 batch_free(&b);
             }
+    atn_context_free(context);
+}
+
+/* A batch starts where all of its matrices that are finite can, whatever the others hold. */
+Test(inverse, nonfinite_matrices_have_no_say_in_a_batchs_start)
+{
+    static const double bad[] = {NAN, INFINITY};
+    enum { M = 3 };
+    atn_context *context = fixture_context(2, NULL);
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_ADAPTIVE);
+    desc.scope = ATN_SCOPE_BATCH;
+    for (int square = 0; square < 2; square++)
+        for (size_t i = 0; i < 2; i++) {
+            batch b = batch_make(ATN_F64, GUARDED_HEADS, 3, M);
+            desc.search = square ? ATN_SEARCH_SQUARE : ATN_SEARCH_MATRIX;
+            for (int k = 0; k < 3 * M; k++)
+                b.values[k / M * M * M + k % M * (M + 1)] = k < M ? 0.25 : 0.5;
+            b.values[M * M] = bad[i];
+            batch_run(context, &b, &desc);
+            for (int k = 0; k < 3; k += 2) /* of 2/0.5^2 */
+                cr_expect(b.infos[k].halvings == (square ? 0 : 1) &&
+                              b.infos[k].alpha == (square ? 8 : 4),
+                          "A%s with %g: %d halvings, alpha %g", square ? "^2" : "", bad[i],
+                          b.infos[k].halvings, b.infos[k].alpha);
+            batch_free(&b);
+        }
     atn_context_free(context);
 }
 
