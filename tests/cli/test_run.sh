@@ -92,6 +92,14 @@ expect_tables half
 [ "$(cut -d, -f2 line/spectral/norm_growth.csv | sort -n -u | tr '\n' ' ')" = 'm 4 9 15 20 30 60 ' ]
 check "windows give the nearest to each usual m" $?
 
+# ---- one experiment's failure outlasts the next one's success ----
+mkdir blocked
+: >blocked/networks
+attnum run networks/counts cost/counts --quick --out blocked
+expect_exit 3
+[ -s blocked/cost/counts.csv ]
+check "the next experiment runs" $?
+
 # ---- the papers' start on A = I, said in so many words ----
 attnum run convergence/initialisation --quick --out first --threads 1
 expect_exit 0

@@ -67,6 +67,14 @@ expect_exit 0
 attnum merge holes --out holed
 expect_exit 0
 same_csvs whole holed
+cp -r parts3 gaps
+mkdir gap
+mv gaps/node1/spectral/norm_growth.shard-1-of-3 gap
+rm gaps/node0/spectral/norm_growth.shard-2-of-3
+attnum merge gap gaps --out gapped
+expect_exit 3
+[ -s gapped/spectral/bounds.csv ]
+check "a merge that succeeds after one that fails does not hide it" $?
 mkdir empty
 attnum merge empty
 expect_exit 3
@@ -221,8 +229,8 @@ PY
     expect_exit 3
     rmdir killed/bench.csv
     cp killed/bench.journal journal
-    for part in cpu isa; do
-        sed "1s/\"$part\":[^,]*,/\"$part\":\"another\",/" journal >killed/bench.journal
+    for part in cpu isa gpu; do
+        sed "1s/\"$part\":[^,}]*/\"$part\":\"another\"/" journal >killed/bench.journal
         attnum bench $sizes --out killed --resume
         expect_exit 2
         expect_stderr 'program or (of times) machine'
@@ -240,15 +248,17 @@ PY
     expect_exit 0
     [ "$(grep -c ',sima,' times_merged/bench.csv)" -eq 2 ]
     check "both directions are timed" $?
-    python3 forge.py times/bench.shard-2-of-2 times/forged 'run["cpu"] = "another"'
-    mv times/forged times/bench.shard-2-of-2
-    attnum bench $sizes --shard 2/2 --out times --resume
-    expect_exit 2
-    expect_stderr 'program or (of times) machine'
-    attnum merge times --out times_mixed
-    expect_exit 3
-    expect_stderr 'measures another machine'
-    expect_no_file times_mixed
+    cp times/bench.shard-2-of-2 own
+    for part in cpu isa gpu; do
+        python3 forge.py own times/bench.shard-2-of-2 "run[\"$part\"] = \"another\""
+        attnum bench $sizes --shard 2/2 --out times --resume
+        expect_exit 2
+        expect_stderr 'program or (of times) machine'
+        attnum merge times --out times_mixed
+        expect_exit 3
+        expect_stderr 'measures another machine'
+        expect_no_file times_mixed
+    done
 fi
 
 # ---- the array: each task its shard, once more after a kill, then the merge ----

@@ -287,9 +287,14 @@ Test(accuracy_operators, points)
         {"--operator softmax --input iid --n 16,25 --samples 3 --seed 1,2", 2 * 2 * 3 * 2},
         {"--operator softmax/causal --input photos,iid", 4}, /* 196 and 784 each */
         {"--operator softmax/causal --quick", 10},
+        {"--operator softmax/causal --input iid --n 4", 1},
+        {"--operator softmax/causal --input three.npy", 1},
+        {"--operator softmax/causal --input three.npy --samples 2 --seed 1,2", 2},
+        {"--operator softmax/causal --input three.npy --samples 3", 3},
         {"--operator softmax/causal --n 16", 10},
         {"--operator softmax/causal", 12},
     };
+    write_sine_tokens("three.npy", 3, 16, 4, 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *state = NULL;
         int64_t points = 0;
@@ -303,6 +308,9 @@ Test(accuracy_operators, points)
     capture();
     cr_expect_eq(run_experiment(e, "--n 15 --out r"), EXIT_USAGE);
     cr_expect(is_one_line_with(captured(), "--n 15"));
+    capture();
+    cr_expect_eq(run_experiment(e, "--n 1 --out r"), EXIT_USAGE);
+    cr_expect(is_one_line_with(captured(), "--n 1:"));
 }
 
 /* ---- Numbers ---- */

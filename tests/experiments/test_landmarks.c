@@ -196,6 +196,8 @@ Test(landmarks, sizes_have_limits)
         {&spectral_softmax, "--input more.npy", "4097 tokens a matrix, expected at most 4096"},
         {&spectral_bounds, "--input most.npy", NULL},
         {&spectral_bounds, "--input more.npy", "4097 tokens a matrix, expected at most 4096"},
+        {&spectral_norm_growth, "--input iid --m 16384", NULL},
+        {&spectral_norm_growth, "--input iid --m 16641", "--m 16641: expected at most 16384"},
         {&attention_half, "--n 4", NULL},
         {&attention_half, "--n 1", "a square number from 4:"},
     };

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "build_config.h"
 #include "common/experiment.h"
 #include "common/report.h"
 
@@ -640,6 +641,9 @@ Test(sweep, exit_codes)
     cr_expect_eq(run_child(""), EXIT_PASS, "finish had its say");
     plan.finish_code = EXIT_SKIPPED;
     cr_expect_eq(run_child(""), EXIT_SKIPPED);
+    plan.trace = true;
+    cr_expect_not(runs_again("--resume", EXIT_SKIPPED));
+    plan.trace = false;
     plan.skip_from = NOWHERE;
     cr_expect_eq(run_child(""), EXIT_PASS);
     plan.finish_code = EXIT_CHECK;
@@ -1007,6 +1011,9 @@ Test(sweep, metadata)
     cr_assert(root, "no JSON: %s", text);
     cr_expect_str_eq(text_at(root, "@context"), "http://www.w3.org/ns/csvw");
     cr_expect_str_eq(text_at(root, "url"), "raw.csv");
+    cr_expect_str_eq(text_at(root, "dc:title"), tested.summary);
+    cr_expect_str_eq(text_at(root, "dc:description"), outputs[0].description);
+    cr_expect_str_eq(text_at(root, "dc:source"), tested.source);
     cr_expect_eq(strlen(text_at(root, "sha256")), 64);
     const cJSON *columns = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "tableSchema"), "columns");
     static const char *const datatypes[] = {"integer", "string", "double", "boolean"};
@@ -1021,6 +1028,10 @@ Test(sweep, metadata)
     const cJSON *made = cJSON_GetObjectItem(root, "run");
     cr_expect_str_eq(text_at(made, "command"), "attnum run --seed 9007199254740993,2 --threads 2");
     cr_expect_str_eq(text_at(made, "version"), ATN_VERSION);
+    cr_expect_str_eq(text_at(made, "experiment"), tested.name);
+    cr_expect_str_eq(text_at(made, "compiler"), BUILD_COMPILER);
+    cr_expect_str_eq(text_at(made, "flags"), BUILD_FLAGS);
+    cr_expect_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(made, "threads")), 2);
     const cJSON *options = cJSON_GetObjectItem(made, "options");
     cr_assert_eq(cJSON_GetArraySize(options), 1, "only what a result depends on");
     cr_expect_str_eq(cJSON_GetArrayItem(options, 0)->valuestring, "--seed=9007199254740993,2");

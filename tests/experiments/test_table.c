@@ -370,13 +370,13 @@ Test(table, writes_json_to_the_byte)
         "\"holds\": true},\n"
         "{\"name\": null, \"count\": null, \"value\": null, \"holds\": null},\n"
         "{\"name\": \"\", \"count\": -1, \"value\": \"nan\", \"holds\": false},\n"
-        "{\"name\": \"\\u000a\\\"\\\\\", \"count\": 0, \"value\": \"-inf\", \"holds\": false}]";
+        "{\"name\": \"\\u000a\\\"\\\\\\u007f\", \"count\": 0, \"value\": \"-inf\", \"holds\": false}]";
     table *t = table_create(columns, 4);
     char *text = write_json(t);
     cr_expect_str_eq(text, "[]", "%s", text);
     free(text);
     cr_assert(table_read_rows(t, "a,9223372036854775807,0.10000000000000001,true\n,,,\n"
-                                 "\"\",-1,nan,false\n\"\n\"\"\\\",0,-inf,false\n"));
+                                 "\"\",-1,nan,false\n\"\n\"\"\\\177\",0,-inf,false\n"));
     text = write_json(t);
     cr_expect_str_eq(text, expected, "%s", text);
     free(text);
