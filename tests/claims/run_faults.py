@@ -8,7 +8,7 @@ pass without the fault and fail with it. A check is
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
                  are those of tests/gpu with the emulated device
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
-  cli check, cli machine, cli report   tests/cli/test_check.sh, ...
+  cli check, machine, report, run, shards   tests/cli/test_check.sh, ...
   cli train      tests/cli/test_train.py
   cli failures NAME...   tests/cli/failures.py --all, of these commands
   python FILTER  tests of tests/python, MODULE.CLASS.TEST with *; left out where the package cannot be built
@@ -35,8 +35,8 @@ import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", "python", "docs", "tests",
-         "data")
+BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", "python", "docs", "scripts",
+         "tests", "data")
 KINDS = (
     "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
     "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",
@@ -50,7 +50,7 @@ PROGRAMS = {
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
     "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
 }
-CLI = ("check", "machine", "report", "train", "failures")
+CLI = ("check", "machine", "report", "run", "shards", "train", "failures")
 ISAS = ("base", "avx2", "avx512")
 SKIPPED = 77
 TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
