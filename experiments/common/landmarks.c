@@ -34,7 +34,7 @@ static int refuse_twins(const input_set *set)
     for (int i = 0; i < set->count; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(input_name(set->items[i]), input_name(set->items[j])) == 0) {
-                report_error("--input: two inputs are named %s, expected different names",
+                report_error("two inputs are named %s, expected different names",
                              input_name(set->items[i]));
                 return EXIT_USAGE;
             }
@@ -43,13 +43,21 @@ static int refuse_twins(const input_set *set)
 
 int input_set_open(const program_options *s, const char *const *usual, input_set *set)
 {
-    const char *const *names = s->inputs.count > 0 ? s->inputs.items : usual;
-    int wanted = s->inputs.count, code = EXIT_PASS;
-    while (s->inputs.count == 0 && usual[wanted])
-        wanted++;
+    int count = 0;
+    while (usual[count])
+        count++;
+    bool given = s->inputs.count > 0;
+    return input_set_open_names(s, given ? (const char *const *)s->inputs.items : usual,
+                                given ? s->inputs.count : count, set);
+}
+
+int input_set_open_names(const program_options *s, const char *const *names, int count,
+                         input_set *set)
+{
+    int code = EXIT_PASS;
     set->count = 0;
-    set->items = must_allocate((size_t)wanted, sizeof *set->items);
-    for (int i = 0; i < wanted && code == EXIT_PASS; i++) {
+    set->items = must_allocate((size_t)count, sizeof *set->items);
+    for (int i = 0; i < count && code == EXIT_PASS; i++) {
         code = input_open(names[i], s->grid_height, s->grid_width, &set->items[i]);
         set->count += code == EXIT_PASS;
     }

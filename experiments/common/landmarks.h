@@ -15,6 +15,9 @@ typedef struct {
 /* Opens the inputs of --input, or `usual` (ended by null). Refuses two inputs of the same name,
  * whose rows could not be told apart. Returns an exit code; the set is to be freed in any case. */
 int input_set_open(const program_options *s, const char *const *usual, input_set *set);
+/* The same for `count` names. */
+int input_set_open_names(const program_options *s, const char *const *names, int count,
+                         input_set *set);
 void input_set_free(input_set *set);
 /* For experiment::input. */
 bool input_set_describe(const input_set *set, int index, const char **name, const char **sha256);

@@ -229,9 +229,11 @@ static cJSON *run_node(const experiment *e, const program_options *s, const void
     add_machine(run, s);
     cJSON_AddItemToObject(run, "seeds", seeds_node(s));
     cJSON_AddItemToObject(run, "inputs", inputs_node(e, state));
-    add_text(run, "inputs_note",
-             "named inputs are pixels through a random projection, or formulas: not trained "
-             "features; what a .npy file holds is its owner's to say");
+    add_text(
+        run, "inputs_note",
+        "photos: pixels through a random projection; trained: heads of small networks that "
+        "attnum train trained; other names: formulas; what a .npy file holds is its owner's to "
+        "say");
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     add_text(run, "date", date);
     hash_text(fingerprint, hash);

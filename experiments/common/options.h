@@ -93,6 +93,9 @@ typedef struct {
     X(INPUT, "input", "LIST", inputs, inputs, RESULT,                                              \
       "NAME[:PARAMETER] (see attnum list inputs) or FILE.npy",                                     \
       "Such as iid:0.3, or a file of one's own tokens.")                                           \
+    X(NETWORK, "network", "LIST", texts, networks, RESULT,                                         \
+      "trained networks: operators, names in data/trained, FILE.npz",                              \
+      "Of an operator its usual variant and first seed.")                                          \
     X(GRID, "grid", "HxW", grid, grid_height, RESULT,                                              \
       "the grid that the tokens of FILE.npy are placed on", .most = INT32_MAX,                     \
       .purpose = FOR_JUDGING)                                                                      \
@@ -296,6 +299,7 @@ typedef struct {
     const char *out;
     integer_list seeds; /* default: 1 */
     text_list inputs;
+    text_list networks;
     int64_t grid_height, grid_width;
     int dtype_count; /* default: f32 and f64, in the order given */
     bool dtypes_given;

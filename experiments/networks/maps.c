@@ -17,10 +17,18 @@
 #include "registry.h"
 #include "train/trained.h"
 
+/* Networks are the inputs "trained:NAME". */
+#define PREFIX "trained:"
+
+static const char *name_of(const input *in)
+{
+    return input_name(in) + sizeof PREFIX - 1;
+}
+
 /* ---- maps.csv ---- */
 
 #define ROW(X)                                                                                     \
-    X(TEXT, network, "", "the trained network, as --input has it", input_name(p->in))              \
+    X(TEXT, network, "", "the trained network, as --network names it", name_of(p->in))             \
     X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)         \
     X(INTEGER, block, "", "the block, from 0", p->block)                                           \
     X(INTEGER, head, "", "the head, from 0", h->head)                                              \
@@ -85,14 +93,9 @@ typedef struct {
 static int check_network(const program_options *s, const input *in)
 {
     const trained *network = input_network(in);
-    if (!network) {
-        report_error("networks/maps: input %s, expected trained networks such as trained:softmax",
-                     input_name(in));
-        return EXIT_USAGE;
-    }
     if (!(trained_properties(network) & ATN_IS_LINEAR)) {
-        report_error("networks/maps: %s has no attention matrix, its output is not linear in V",
-                     input_name(in));
+        report_error("--network %s: it has no attention matrix, its output is not linear in V",
+                     name_of(in));
         return EXIT_USAGE;
     }
     int64_t side = trained_side(network);
@@ -100,8 +103,23 @@ static int check_network(const program_options *s, const input *in)
         return EXIT_PASS;
     report_error("--query %" PRId64 "x%" PRId64 ": %s has %" PRId64 "x%" PRId64
                  " patches, expected one from 0x0 to %" PRId64 "x%" PRId64,
-                 s->query_row, s->query_col, input_name(in), side, side, side - 1, side - 1);
+                 s->query_row, s->query_col, name_of(in), side, side, side - 1, side - 1);
     return EXIT_USAGE;
+}
+
+/* The networks of --network, or the usual ones, as inputs. */
+static int open_networks(const program_options *s, input_set *networks)
+{
+    static const char *const usual[] = {"softmax", "sima"};
+    int count = s->networks.count ? s->networks.count : (int)(sizeof usual / sizeof *usual);
+    char **names = must_allocate((size_t)count, sizeof *names);
+    for (int i = 0; i < count; i++)
+        names[i] = must_format(PREFIX "%s", s->networks.count ? s->networks.items[i] : usual[i]);
+    int code = input_set_open_names(s, (const char *const *)names, count, networks);
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return code;
 }
 
 /* Adds the maps of a network on --samples pictures, or only counts them (w->all is null). */
@@ -121,10 +139,9 @@ static void add_points(const program_options *s, const input *in, uint64_t seed,
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
-    static const char *const usual[] = {"trained:softmax", "trained:sima", NULL};
     maps_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
-    int code = input_set_open(s, usual, &w->networks);
+    int code = open_networks(s, &w->networks);
     for (int i = 0; i < w->networks.count && code == EXIT_PASS; i++)
         code = check_network(s, w->networks.items[i]);
     for (int fill = 0; fill < 2 && code == EXIT_PASS; fill++) {
@@ -162,14 +179,13 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
     snprintf(buffer, size,
              "%s block %" PRId64 " head %" PRId64 " sample %" PRId64 " seed %" PRIu64
              " query %" PRId64 "x%" PRId64,
-             input_name(p->in), p->block, p->head, p->sample, p->seed, p->query_row, p->query_col);
+             name_of(p->in), p->block, p->head, p->sample, p->seed, p->query_row, p->query_col);
 }
 
 static void replay(const void *state, int64_t point, options_point *options)
 {
     const map_point *p = point_of(state, point);
-    *options = (options_point){
-        .input = input_name(p->in), .seed = (int64_t)p->seed, .samples = p->sample + 1};
+    *options = (options_point){.input = "", .seed = (int64_t)p->seed, .samples = p->sample + 1};
 }
 
 static int open_head(const map_point *p, trained_head *h)
@@ -295,9 +311,9 @@ const experiment networks_maps = {
     .name = "networks/maps",
     .summary = "what a patch of a picture attends to in trained networks",
     .source = "SOFT (IJCV) Fig. 4, 7; SimA Fig. 3",
-    .example = "attnum run networks/maps --input trained:softmax --samples 3 --query 4x9",
-    .options = OPTIONS(OPTION_INPUT, OPTION_DEVICE, OPTION_SAMPLES, OPTION_QUERY),
-    .defaults = "every block and head of trained:softmax and trained:sima on one picture; "
+    .example = "attnum run networks/maps --network softmax --samples 3 --query 4x9",
+    .options = OPTIONS(OPTION_NETWORK, OPTION_DEVICE, OPTION_SAMPLES, OPTION_QUERY),
+    .defaults = "every block and head of softmax and sima on one picture; "
                 "--samples N takes N\npictures. The picture shows the last picture and seed.",
     .outputs = outputs,
     .output_count = OUTPUTS,

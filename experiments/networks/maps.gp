@@ -64,13 +64,12 @@ set object 1 rectangle from edge(query_col), edge(query_row) to edge(query_col +
   fillstyle empty border rgb "black" linewidth 3.5
 set object 2 rectangle from edge(query_col), edge(query_row) to edge(query_col + 1), edge(query_row + 1) front \
   fillstyle empty border rgb "white" linewidth 1.5
-name_of(i) = network[i][1:8] eq "trained:" ? network[i][9:] : network[i]
 
 set multiplot layout down, blocks + 1 margins 0.01, 0.99, 122.0 / (248 * down + 162), 1 - 78.0 / (248 * down + 162) \
   spacing 0.01, 42.0 / (248 * down + 162) title "{/:Bold What one patch attends to in trained networks}" font ",16" offset 0, 0.3
 do for [i = 1:maps] {
   if ((i - 1) % blocks == 0) {
-    set title sprintf("{/:Bold %s}\nhead %d", name_of(i), head[i]) offset 0, -0.7
+    set title sprintf("{/:Bold %s}\nhead %d", network[i], head[i]) offset 0, -0.7
     plot csv2 every ::first_pixel::(first_pixel + pixels * pixels - 1) using "col":"row":(255 * column("brightness")):\
       (255 * column("brightness")):(255 * column("brightness")) with rgbimage
   }

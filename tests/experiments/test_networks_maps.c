@@ -60,7 +60,7 @@ static void check_maps(const table *maps, const char *name,
     trained *network;
     double row[N];
     int64_t at = 0;
-    cr_assert_eq(trained_open(strchr(name, ':') + 1, &network), EXIT_PASS);
+    cr_assert_eq(trained_open(name, &network), EXIT_PASS);
     while (!cell_is(maps, at, "network", name) || cell_integer(maps, at, "sample") != SAMPLE)
         at++;
     for (int64_t map = 0; map < HEADS * DEPTH; map++) {
@@ -129,8 +129,8 @@ Test(networks_maps, rows_of_softmax_and_sima)
     table *maps = read_output(&networks_maps, "a", MAPS);
     table *pictures = read_output(&networks_maps, "a", PICTURE);
     cr_assert_eq(table_rows(maps), 2 * 2 * HEADS * DEPTH * N);
-    check_maps(maps, "trained:softmax", softmax_row);
-    check_maps(maps, "trained:sima", sima_row);
+    check_maps(maps, "softmax", softmax_row);
+    check_maps(maps, "sima", sima_row);
     check_pictures(maps, pictures);
     table_free(pictures);
     table_free(maps);
@@ -144,13 +144,13 @@ Test(networks_maps, points_are_replayed)
     char text[200];
     partial_run r;
     options_point replayed;
-    prepare_run(&r, &networks_maps, "--samples 2 --seed 5");
+    prepare_run(&r, &networks_maps, "--network softmax,sima --samples 2 --seed 5");
     cr_assert_eq(r.points, 2 * 2 * HEADS * DEPTH);
     r.e->describe(r.state, POINT, text, sizeof text);
-    cr_expect_str_eq(text, "trained:sima block 3 head 1 sample 1 seed 5 query 7x7");
+    cr_expect_str_eq(text, "sima block 3 head 1 sample 1 seed 5 query 7x7");
     r.e->replay(r.state, POINT, &replayed);
     char *line = options_replay(&r.s, r.e->name, r.e->options, &replayed);
-    cr_expect(strstr(line, "--input trained:sima") && strstr(line, "--samples 2") &&
+    cr_expect(strstr(line, "--network=softmax,sima") && strstr(line, "--samples 2") &&
                   strstr(line, "--seed 5"),
               "%s", line);
     free(line);
@@ -159,8 +159,8 @@ Test(networks_maps, points_are_replayed)
 
 Test(networks_maps, refusals)
 {
-    static const char *const options[] = {"--input photos", "--input trained:sima --query 14x0",
-                                          "--query 0x14", "--input trained:nobody"};
+    static const char *const options[] = {"--network sima,sima", "--network sima --query 14x0",
+                                          "--query 0x14", "--network nobody"};
     static const int want[] = {EXIT_USAGE, EXIT_USAGE, EXIT_USAGE, EXIT_ENVIRONMENT};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         cr_expect_eq(run_experiment(&networks_maps, options[i]), want[i], "%s", options[i]);
