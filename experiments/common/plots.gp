@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs before every figure's script: the variables that it reads, the colours and marks, and how a figure says what it
-# leaves out. The program sets the variables; by hand (docs/README.md) csv is enough, for some figures with csv2:
+# leaves out. The program sets the variables; by hand (docs/README.md) csv is enough:
 #
 #   gnuplot -e "csv='curves.csv'" common/plots.gp convergence/curves.gp
 
@@ -8,6 +8,8 @@ if (!exists("csv")) { print "csv: not set; expected -e \"csv='FILE.csv'\""; exit
 if (!exists("terminal")) terminal = "pngcairo"
 if (!exists("out")) out = csv.".".(terminal eq "pngcairo" ? "png" : terminal)
 if (!exists("run")) run = csv
+# Another file of the experiment, next to csv: beside("_fit") of time.csv is time_fit.csv.
+beside(suffix) = csv[1:strlen(csv) - 4].suffix.".csv"
 set datafile separator comma
 set datafile columnheaders
 

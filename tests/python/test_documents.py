@@ -80,20 +80,24 @@ class Scripts(InFolder):
 
 class Gnuplot(InFolder):
     def test_command(self):
-        """The page's command draws; given what the program gives, it draws the same."""
+        """The page's command draws; given what the program gives, it draws the same, of several files too."""
         if not shutil.which("gnuplot"):
             self.skipTest("gnuplot is not installed")
         command = re.search(r"^gnuplot -e .*$", (SOURCE / "docs/README.md").read_text(), re.M)[0]
         (self.folder / "experiments").symlink_to(SOURCE / "experiments")
-        self.run_program(_program.path(), "run", "convergence/curves", "--quick", "--input", "photos", "--variant",
-                         "nr-paper", "--dtype", "f64")
-        self.run_program("sh", "-c", command)
-        results = self.folder / "results/convergence"
-        self.assertEqual((results / "curves.csv.png").read_bytes()[:4], b"\x89PNG")
-        own = (results / "curves.svg").read_text()
-        below = re.search(r"convergence/curves --[^<]*", own)[0].strip()  # the run
-        self.run_program("sh", "-c", command.replace('.csv\'"', f".csv'; terminal='svg'; run='{below}'\""))
-        self.assertEqual((results / "curves.csv.svg").read_text(), own)
+        for name, options in (("convergence/curves", ["--input", "photos", "--variant", "nr-paper", "--dtype", "f64"]),
+                              ("convergence/precision", ["--input", "photos"]), ("spectral/sampling", ["--input", "iid"]),
+                              ("attention/maps", ["--stage", "3"]), ("networks/maps", [])):
+            with self.subTest(name=name):
+                self.run_program(_program.path(), "run", name, "--quick", *options)
+                replot = command.replace("convergence/curves", name)
+                self.run_program("sh", "-c", replot)
+                csv = self.folder / f"results/{name}.csv"
+                self.assertEqual(csv.with_suffix(".csv.png").read_bytes()[:4], b"\x89PNG")
+                own = csv.with_suffix(".svg").read_text()
+                below = re.search(name + " --[^<]*", own)[0].strip()  # the run
+                self.run_program("sh", "-c", replot.replace('.csv\'"', f".csv'; terminal='svg'; run='{below}'\""))
+                self.assertEqual(csv.with_suffix(".csv.svg").read_text(), own)
 
 
 class Readme(InFolder):
