@@ -33,6 +33,7 @@ from ._library import NAMES, ArgumentError, Process, ffi, fields_of, lib
 __all__ = ["Attention", "Capture", "Layer", "attention", "capture", "inspect"]
 
 _TYPES = {"int64_t": torch.int64, "double": torch.float64, "atn_tensor": None}  # None: the plan's
+_FLOATS = (torch.float32, torch.float64, torch.float16)
 _KEPT = 64  # plans, the last used ones
 
 
@@ -217,6 +218,10 @@ def _judge_tensors(q, k, v, query_mask, key_mask):
             raise ArgumentError(f"{name}: on {x.device}, but q on {q.device}")
         if x is not None and x.device.type not in ("cpu", "cuda"):
             raise ArgumentError(f"{name}: on {x.device}, expected cpu or cuda")
+        if x is not None and x.layout != torch.strided:
+            raise ArgumentError(f"{name}: {x.layout}, expected torch.strided")
+        if x is not None and name in "qkv" and x.dtype not in _FLOATS:
+            raise ArgumentError(f"{name}: dtype {x.dtype}, expected float32 or float64")
 
 
 def _call(q, k, v, arrays, query_mask, key_mask, options):
