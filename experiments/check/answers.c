@@ -12,8 +12,8 @@
 #include "common/staging.h"
 
 /* Multiplications in long double: the most that an exact answer may take by default, some six
- * seconds' worth, and how many take one second. Larger problems are answered by the library in
- * f64. */
+ * seconds' worth, and the number that is assumed to take a second. Larger problems are answered by
+ * the library in f64. */
 static const double most_reference_work = 1e9, reference_speed = 1.5e8;
 
 /* The number of pairs whose kernel or logit the reference forms for a head: tokens and keys, or
@@ -58,7 +58,7 @@ double reference_seconds(const subject *s, result_kind kind)
     return reference_work(s, kind) / reference_speed;
 }
 
-bool reference_takes(const subject *s, result_kind kind)
+bool reference_computes(const subject *s, result_kind kind)
 {
     double most = s->most_work > 0 ? s->most_work : most_reference_work;
     return s->reference == REFERENCE_EXACT ||

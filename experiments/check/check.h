@@ -163,7 +163,7 @@ int mistakes_read(const program_options *s, atn_context *context, subject *to);
 
 /* Whether the dense reference computes the answer: where the user asks for it, or, by default,
  * where it takes a few seconds at most. */
-bool reference_takes(const subject *s, result_kind kind);
+bool reference_computes(const subject *s, result_kind kind);
 /* Estimates of the reference's memory and time. */
 double reference_bytes(const subject *s);
 double reference_seconds(const subject *s, result_kind kind);

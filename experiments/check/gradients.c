@@ -73,11 +73,11 @@ bool keep_parts(trial *t, int value)
     return true;
 }
 
-const char *const arriving_texts[] = {"dY transposed: read as width x tokens",
-                                      "dY read as batch x tokens x heads x width",
-                                      "dY not used: ones in its place", NULL};
+const char *const grad_output_texts[] = {"dY transposed: read as width x tokens",
+                                         "dY read as batch x tokens x heads x width",
+                                         "dY not used: ones in its place", NULL};
 
-bool change_arriving(trial *t, int value)
+bool change_grad_output(trial *t, int value)
 {
     const atn_attention_shape *s = &t->s.c.shape;
     int64_t B = s->batch, H = s->heads, N = s->tokens, D = s->value_dim, at = 0;

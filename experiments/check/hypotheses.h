@@ -59,21 +59,22 @@ bool result_change_fits(const trial *t, int row);
  * ended by null. */
 enum { TAILS = 14, STRIDES = 18 };
 extern const char *const left_out_texts[],
-    *const product_texts[],
-        *const twice_texts[], *const first_texts[],
-                                  *const padded_texts[],
-                                      *const shift_texts[],
-                                          *const stride_texts[],
-                                              *const mask_texts[], *const arriving_tail_texts[],
-                                                                       *const arriving_held_texts[],
-                                                                           *const held_texts[];
+    *const product_texts[], *const twice_texts[],
+                                *const first_texts[],
+                                    *const padded_texts[],
+                                        *const shift_texts[],
+                                            *const stride_texts[],
+                                                *const mask_texts[],
+                                                    *const grad_output_tail_texts[],
+                                                        *const grad_output_kept_texts[],
+                                                            *const kept_texts[];
 bool leave_out_tail(trial *t, int value);
 bool leave_out_first(trial *t, int value);
 bool leave_out_of_product(trial *t, int value);
 bool count_tail_twice(trial *t, int value);
-bool leave_out_arriving(trial *t, int value);
-bool hold_tail_alone(trial *t, int value);
-bool hold_arriving_tail_alone(trial *t, int value);
+bool leave_out_grad_output_tail(trial *t, int value);
+bool keep_tail_alone(trial *t, int value);
+bool keep_grad_output_tail_alone(trial *t, int value);
 bool change_first_tile(trial *t, int value);
 bool count_padding(trial *t, int value);
 bool shift_inputs(trial *t, int value);
@@ -96,13 +97,13 @@ bool read_tensors(trial *t, int value);
 
 /* Another gradient, a part of it, or of another dY (gradients.c). */
 extern const char *const in_place_texts[],
-    *const role_texts[], *const projection_texts[], *const part_texts[], *const arriving_texts[],
+    *const role_texts[], *const projection_texts[], *const part_texts[], *const grad_output_texts[],
                                                                              *const summed_texts[];
 bool set_result(trial *t, int value);
 bool keep_role(trial *t, int value);
 bool keep_projection(trial *t, int value);
 bool keep_parts(trial *t, int value);
-bool change_arriving(trial *t, int value);
+bool change_grad_output(trial *t, int value);
 bool sum_some(trial *t, int value);
 bool leave_untransposed(trial *t, int value);
 

@@ -111,10 +111,10 @@ bool count_tail_twice(trial *t, int value)
     return multiply_tail(t, value, 2);
 }
 
-const char *const held_texts[] = {TAIL_TEXTS("= for +=: the product holds nothing but")};
+const char *const kept_texts[] = {TAIL_TEXTS("= for +=: the product holds nothing but")};
 
 /* Linformer has two sums over tokens, of K and of V, so both are masked. */
-bool hold_tail_alone(trial *t, int value)
+bool keep_tail_alone(trial *t, int value)
 {
     int64_t keys = t->s.judged.shape.key_tokens, count = tail_of(t, value);
     if (count == 0)
@@ -123,12 +123,12 @@ bool hold_tail_alone(trial *t, int value)
                                                 : multiply_values(t, 0, keys - count, 0);
 }
 
-const char *const arriving_tail_texts[] = {TAIL_TEXTS("left out of the sum over queries:")};
-const char *const arriving_held_texts[] = {
+const char *const grad_output_tail_texts[] = {TAIL_TEXTS("left out of the sum over queries:")};
+const char *const grad_output_kept_texts[] = {
     TAIL_TEXTS("= for +=: the sum over queries holds nothing but")};
 
 /* Sets the last rows of dY, or all others, to 0. */
-static bool clear_arriving(trial *t, int value, bool last)
+static bool clear_grad_output(trial *t, int value, bool last)
 {
     const atn_attention_shape *s = &t->s.judged.shape;
     int64_t count = tail_of(t, value), rows = s->tokens, cols = s->value_dim;
@@ -140,14 +140,14 @@ static bool clear_arriving(trial *t, int value, bool last)
     return true;
 }
 
-bool leave_out_arriving(trial *t, int value)
+bool leave_out_grad_output_tail(trial *t, int value)
 {
-    return clear_arriving(t, value, true);
+    return clear_grad_output(t, value, true);
 }
 
-bool hold_arriving_tail_alone(trial *t, int value)
+bool keep_grad_output_tail_alone(trial *t, int value)
 {
-    return clear_arriving(t, value, false);
+    return clear_grad_output(t, value, false);
 }
 
 const char *const first_texts[] = {"counted twice: the first 16 tokens",

@@ -454,7 +454,7 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
     if (j.verdict == REF_FAIL && j.difference.relative_frobenius <= j.own) {
         j.verdict = REF_SKIPPED;
         j.rule = "none";
-        j.reason = "what it is held against may err as much: --reference exact";
+        j.reason = "the answer it is compared with may err as much: --reference exact";
     }
     if (b->why && j.verdict != REF_FAIL) {
         j.verdict = REF_SKIPPED;
@@ -653,7 +653,7 @@ int find_wanted(atn_context *context, const subject *s, const result_group *g)
         result_kind kind = g->kinds[i];
         size_t heads = (size_t)result_heads(&s->c, kind);
         result_verdict *v = g->of[i];
-        *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
+        *v = (result_verdict){.exact = reference_computes(s, kind), .verdict = REF_SKIPPED};
         v->want = must_allocate((size_t)result_size(&s->judged, kind), sizeof *v->want);
         v->kappa = must_allocate(heads, sizeof *v->kappa);
         v->heads = must_allocate(heads, sizeof *v->heads);

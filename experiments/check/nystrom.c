@@ -302,7 +302,7 @@ static void head_output(nystrom *h, double *y)
 }
 
 /* All of the gradient except the part through A. Returns the derivative by the norm. */
-static double head_gradient(nystrom *h, const double *arriving)
+static double head_gradient(nystrom *h, const double *dout)
 {
     int64_t m = h->m, n = h->n, keys = h->keys, d = h->d, dv = h->dv;
     nystrom_form form = h->form->nystrom;
@@ -311,7 +311,7 @@ static double head_gradient(nystrom *h, const double *arriving)
     double *dz = room(m * m), *db = room(m * keys), dnorm = 0;
     double *dq_means = room(m * d), *dk_means = room(m * d);
     h->dq = room(n * d), h->dk = room(keys * d), h->dv_ = room(keys * dv), h->da = room(m * m);
-    memcpy(dy, arriving, (size_t)(n * dv) * sizeof *dy);
+    memcpy(dy, dout, (size_t)(n * dv) * sizeof *dy);
     clear_padded(h, dy);
     multiply_matrices(false, true, n, m, dv, 1, dy, h->zbv, 0, df);
     multiply_matrices(true, false, m, dv, n, 1, h->f, dy, 0, dzbv);

@@ -599,10 +599,10 @@ static double recomputed_weight_factor(const weighing *h, int64_t i)
 }
 
 /* dQ, dK and dV of a head, as derivatives by the q, k and v of `weighing`. */
-static void find_gradients(const subject *s, weighing *h, const double *arriving, double *dq,
+static void find_gradients(const subject *s, weighing *h, const double *dout, double *dq,
                            double *dk, double *dv)
 {
-    double *dy = scaled(1, h->n * h->dv, arriving), *dw = room(h->n * h->keys);
+    double *dy = scaled(1, h->n * h->dv, dout), *dw = room(h->n * h->keys);
     double *y = room(h->n * h->dv);
     find_output(s, h, y);
     double *dphi_q = room(h->n * h->width + 1), *dphi_k = room(h->keys * h->width + 1);

@@ -35,7 +35,7 @@ extern const double inspect_safe_residual;
 typedef struct {
     double published_steps; /* T of the method */
     double predicted,
-        residual; /* after as many steps, by the closed form and by the library in f64 */
+        residual; /* after that many steps, by the closed form and by the library in f64 */
     double steps_predicted[TARGETS], steps[TARGETS], products[TARGETS];
     double alpha, steps_run;
     int length;               /* of the curve; 0: the method was not run */
@@ -45,7 +45,7 @@ typedef struct {
 typedef struct {
     double best, best_steps; /* of the library's stopping = best */
     double fixed;            /* after the papers' 20 steps */
-    double asked;            /* after as many as --iterations says */
+    double asked;            /* after the steps of --iterations */
     double rank;
 } precision_facts;
 

@@ -4,7 +4,8 @@
 
 #include "inspect/facts.h"
 
-/* A table for people: a row per number of landmarks and sampling, over heads. To be freed. */
+/* The table that is printed: a row per number of landmarks and sampling, over heads. To be freed.
+ */
 table *inspect_summary(const inspection_list *list);
 
 /* The same for the inverses and for the precisions with the main sampling: the values of the worst

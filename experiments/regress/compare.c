@@ -173,15 +173,15 @@ static void count_marginals(const table *t, compare_outcome *o)
 static void put_all_gone(const table *now, const table *kept, const bool *met, table *into,
                          compare_outcome *o)
 {
-    bool held[2] = {false, false}; /* whether some row is compared with the device */
+    bool used[2] = {false, false}; /* whether some row is compared with the device */
     for (int device = ATN_CPU; device <= ATN_CUDA; device++)
         if (rows_have(now, atn_device_name((atn_device)device))) {
             const char *basis = basis_of(kept, atn_device_name((atn_device)device));
-            held[strcmp(basis, atn_device_name(ATN_CUDA)) == 0] = true;
+            used[strcmp(basis, atn_device_name(ATN_CUDA)) == 0] = true;
         }
     for (int64_t row = 0; row < table_rows(kept); row++) {
         bool cuda = strcmp(table_get_text(kept, row, ROW_DEVICE), atn_device_name(ATN_CUDA)) == 0;
-        if (!met[row] && held[cuda])
+        if (!met[row] && used[cuda])
             put_gone(kept, row, into, o);
     }
 }

@@ -160,7 +160,7 @@ typedef struct {
     const problem *p;
     attention_case c;
     subject s;
-    result_verdict against[ATN_DTYPE_COUNT][RESULT_COUNT];
+    result_verdict basis[ATN_DTYPE_COUNT][RESULT_COUNT];
     bool known[ATN_DTYPE_COUNT][RESULT_COUNT];
     double worst[ATN_DTYPE_COUNT][RESULT_COUNT]; /* the largest error of a right kernel */
 } exam;
@@ -174,17 +174,17 @@ typedef struct {
     finding findings[MOST_FINDINGS];
 } opinion;
 
-static const result_verdict *held_against(exam *e, atn_context *context, subject *s,
-                                          atn_dtype claimed, result_kind kind)
+static const result_verdict *find_basis(exam *e, atn_context *context, subject *s,
+                                        atn_dtype claimed, result_kind kind)
 {
-    result_verdict *v = &e->against[claimed][kind];
+    result_verdict *v = &e->basis[claimed][kind];
     if (e->known[claimed][kind])
         return v;
     e->known[claimed][kind] = true;
     result_group g = group_of_one(kind, v);
     for (int type = 0; type < ATN_DTYPE_COUNT; type++)
         if (type != (int)claimed && e->known[type][kind]) {
-            result_group known = group_of_one(kind, &e->against[type][kind]);
+            result_group known = group_of_one(kind, &e->basis[type][kind]);
             claim_another(context, s, &known, &g);
             return v;
         }
@@ -206,7 +206,7 @@ static opinion judge(corpus *all, exam *e, atn_dtype claimed, result_kind kind, 
     int64_t heads = result_heads(&e->c, kind), size = result_size(&e->c, kind);
     subject_claim(&s, claimed);
     s.results[kind] = got;
-    result_verdict v = *held_against(e, all->context, &s, claimed, kind);
+    result_verdict v = *find_basis(e, all->context, &s, claimed, kind);
     judge_heads(&s, kind, &v);
     for (int64_t i = 0; i < heads; i++)
         if (!(o.ratio >= v.heads[i].ratio)) {
@@ -308,7 +308,7 @@ static void exam_free(exam *e)
     for (int kind = 0; kind < RESULT_COUNT; kind++) {
         bool first = true;
         for (int type = 0; type < ATN_DTYPE_COUNT; type++) {
-            result_verdict *v = &e->against[type][kind];
+            result_verdict *v = &e->basis[type][kind];
             if (!e->known[type][kind])
                 continue;
             if (first)

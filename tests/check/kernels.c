@@ -1366,7 +1366,7 @@ static bug of_both_passes(bug b)
 }
 
 /* dY as the kernel reads it; to be freed. */
-static double *arriving(const attention_case *c, bug b)
+static double *read_dy(const attention_case *c, bug b)
 {
     int64_t n = c->shape.tokens, d = c->shape.value_dim, count = attention_case_outputs(c);
     double *dy = must_allocate((size_t)count, sizeof *dy);
@@ -1381,7 +1381,7 @@ static double *arriving(const attention_case *c, bug b)
 
 void kernel_run(const attention_case *c, const kernel_choice *choice, double *results[RESULT_COUNT])
 {
-    double *dy = arriving(c, choice->bug);
+    double *dy = read_dy(c, choice->bug);
     kernel_choice both = *choice, right = *choice;
     both.bug = of_both_passes(choice->bug);
     right.bug = NO_BUG;

@@ -394,7 +394,7 @@ node tape_detached(tape *t, node x)
 /* ---- Backward ---- */
 
 /* Adds a contribution, rows x cols, to the gradient of x; sums it where x was broadcast. */
-static void arrive(tape *t, node x, int64_t rows, int64_t cols, const double *gradient)
+static void add_gradient(tape *t, node x, int64_t rows, int64_t cols, const double *gradient)
 {
     step *s = at(t, x);
     double *summed = NULL;
@@ -444,7 +444,7 @@ static void product_backward(tape *t, const step *s)
         else
             multiply(&t->s, s->rows, s->cols, terms, false, !s->transpose_b, s->gradient, b->value,
                      to);
-        arrive(t, s->a, a->rows, a->cols, to);
+        add_gradient(t, s->a, a->rows, a->cols, to);
         free(to);
     }
     if (wanted(t, s->b)) {
@@ -455,7 +455,7 @@ static void product_backward(tape *t, const step *s)
         else
             multiply(&t->s, terms, s->rows, s->cols, !s->transpose_a, false, a->value, s->gradient,
                      to);
-        arrive(t, s->b, b->rows, b->cols, to);
+        add_gradient(t, s->b, b->rows, b->cols, to);
         free(to);
     }
 }
@@ -487,7 +487,7 @@ static void pair_backward(tape *t, const step *s)
                                       b->value[place(b, row, col)], s->value[i]);
             to[i] = round_stored(&t->s, s->gradient[i] * slope);
         }
-        arrive(t, x, s->rows, s->cols, to);
+        add_gradient(t, x, s->rows, s->cols, to);
     }
     free(to);
 }
@@ -500,7 +500,7 @@ static void single_backward(tape *t, const step *s)
             single_slope((tape_single)s->op, at(t, s->a)->value[i], s->value[i], s->number);
         to[i] = s->gradient[i] * round_stored(&t->s, slope);
     }
-    arrive(t, s->a, s->rows, s->cols, to);
+    add_gradient(t, s->a, s->rows, s->cols, to);
     free(to);
 }
 
@@ -516,7 +516,7 @@ static void along_backward(tape *t, const step *s)
         found[j] |= takes;
         to[i] = takes ? s->gradient[j] : 0;
     }
-    arrive(t, s->a, from->rows, from->cols, to);
+    add_gradient(t, s->a, from->rows, from->cols, to);
     free(to), free(found);
 }
 
@@ -538,7 +538,7 @@ static void distances_backward(tape *t, const step *s)
                 differences[j] = round_stored(&t->s, x->value[i * d + j % d] - y->value[j]);
             sum_of_products(&t->s, y->rows, d, weights, differences, to + i * d);
         }
-        arrive(t, turn ? s->b : s->a, x->rows, d, to);
+        add_gradient(t, turn ? s->b : s->a, x->rows, d, to);
         free(to), free(differences), free(weights);
     }
 }
@@ -551,7 +551,7 @@ static void part_backward(tape *t, const step *s)
         to[s->kind == IS_SLICE ? s->first * s->cols + i
                                : i / s->cols * from->cols + s->first + i % s->cols] =
             s->gradient[i];
-    arrive(t, s->a, from->rows, from->cols, to);
+    add_gradient(t, s->a, from->rows, from->cols, to);
     free(to);
 }
 
@@ -559,9 +559,9 @@ static void below_backward(tape *t, const step *s)
 {
     int64_t above = at(t, s->a)->rows;
     if (wanted(t, s->a))
-        arrive(t, s->a, above, s->cols, s->gradient);
+        add_gradient(t, s->a, above, s->cols, s->gradient);
     if (wanted(t, s->b))
-        arrive(t, s->b, s->rows - above, s->cols, s->gradient + above * s->cols);
+        add_gradient(t, s->b, s->rows - above, s->cols, s->gradient + above * s->cols);
 }
 
 static void where_backward(tape *t, const step *s)
@@ -570,14 +570,14 @@ static void where_backward(tape *t, const step *s)
     double *to = room_of(t, s->a);
     for (int64_t i = 0; i < s->rows * s->cols; i++)
         to[i] = flags->value[place(flags, i / s->cols, i % s->cols)] != 0 ? s->gradient[i] : 0;
-    arrive(t, s->a, s->rows, s->cols, to);
+    add_gradient(t, s->a, s->rows, s->cols, to);
     free(to);
 }
 
 static void transposed_backward(tape *t, const step *s)
 {
     double *to = transposed(s->rows, s->cols, s->gradient);
-    arrive(t, s->a, s->cols, s->rows, to);
+    add_gradient(t, s->a, s->cols, s->rows, to);
     free(to);
 }
 
@@ -596,11 +596,11 @@ void tape_backward(tape *t, node y, const double *dy)
         [IS_WHERE] = where_backward,
         [IS_TRANSPOSED] = transposed_backward,
     };
-    double *arrived = room_of(t, y);
+    double *rounded = room_of(t, y);
     for (int64_t i = 0; i < tape_rows(t, y) * tape_cols(t, y); i++)
-        arrived[i] = round_to(t->s.claimed, dy[i]);
-    arrive(t, y, tape_rows(t, y), tape_cols(t, y), arrived);
-    free(arrived);
+        rounded[i] = round_to(t->s.claimed, dy[i]);
+    add_gradient(t, y, tape_rows(t, y), tape_cols(t, y), rounded);
+    free(rounded);
     for (node x = y; x >= 0; x--)
         if (at(t, x)->gradient && at(t, x)->differentiable && backward[at(t, x)->kind])
             backward[at(t, x)->kind](t, at(t, x));
