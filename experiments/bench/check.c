@@ -438,7 +438,7 @@ static atn_status exact_inverse(const atn_inverse_desc *desc, const atn_inverse_
     return status;
 }
 
-/* The error of X or X W, computed in f64 from matrix i, by that. */
+/* The error of X or X W, computed in f64 from matrix i, compared with that X. */
 static atn_status inverse_error(const few_matrices *f, int64_t i, const atn_inverse_desc *desc,
                                 const atn_inverse_info *info, const double *got, double *error)
 {

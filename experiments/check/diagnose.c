@@ -364,10 +364,10 @@ static bool is_stored_in(const diagnosis *d, atn_dtype type)
     return true;
 }
 
-/* Whether that is significant: so many wanted numbers are so far from all numbers of the type that
- * a result in the claimed type, whose step may be an eighth of the narrow type's, would hardly have
- * all its numbers in it by chance. Where the wanted numbers are in the type (a row of V), it says
- * nothing. */
+/* Whether being stored in the type is significant: so many wanted numbers are so far from all
+ * numbers of the type that a result in the claimed type, whose step may be an eighth of the narrow
+ * type's, would hardly have all its numbers in it by chance. Where the wanted numbers are in the
+ * type (a row of V), it says nothing. */
 static bool type_shows(const diagnosis *d, atn_dtype type)
 {
     const int enough = 32;
@@ -604,8 +604,7 @@ static int collect(diagnosis *d, attempt *attempts, int count, finding *findings
         for (int i = 0; i < count && i < MOST_FINDINGS && found < MOST_FINDINGS; i++) {
             attempt *a = &attempts[i];
             if (found && findings[0].explains && has_many_numbers(&d->all[a->first]))
-                continue; /* fits of many numbers, which suit anything, add nothing to an
-                             explanation */
+                continue; /* fits of many numbers suit any result */
             if (!(a->error < 0.9 * d->claimed) || explains(d, a) != (pass == 0))
                 continue;
             findings[found++] =

@@ -159,9 +159,8 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
 
-/* Whether it is tried in pairs: not if many numbers are fitted or one is searched for, which comes
- * nearer to anything, nor if the weights are computed by weights.c, which takes longer than the
- * library. */
+/* Whether it is tried in pairs: not if many numbers are fitted or one is searched for, since that
+ * comes near to any result, nor if weights.c computes it, which takes longer than the library. */
 bool hypothesis_pairs(const hypothesis *h);
 
 /* How many numbers in it are fitted to the result: 0, 1, or 2 for many; and whether one is found by

@@ -324,7 +324,7 @@ static void sum_state(const head *h, double *s)
     free(left);
 }
 
-/* Adds to a head's S the sums of others that are still in the accumulator. */
+/* Adds to a head's S the earlier sums that are still in the accumulator. */
 static void add_stale(const norm_form *form, const attention_case *c, int64_t index,
                       const double *sums, double *s)
 {
@@ -409,7 +409,7 @@ static void forward_free(forward *f)
     free(f->s), free(f->e), free(f->y);
 }
 
-/* Derivatives by Q, K, V and gamma or tau, to which is added. */
+/* Sums of derivatives by Q, K, V and gamma or tau. */
 typedef struct {
     double *q, *k, *v, *parameter;
 } derivatives;

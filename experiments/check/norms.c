@@ -32,7 +32,7 @@ typedef struct {
     const char *text;
     unsigned operators;
     bool gradient; /* for gradients alone */
-    int places;    /* OF_, or WITHOUT: no division is changed */
+    int places;    /* OF_ bits; WITHOUT: no division is changed */
     norm_division how;
     tile_kind tile;
     int64_t length; /* of a tile */

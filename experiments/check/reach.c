@@ -94,8 +94,8 @@ static atn_status make_call(atn_context *context, const subject *s, atn_dtype dt
 
 /* ---- Derivatives ---- */
 
-/* The derivatives by what differs in `moved`, by a relative change `by`. at: the results without
- * it. False: they cannot be computed. */
+/* The derivatives by what `moved` changes, as differences over a relative step `by`. at: the
+ * results without the change. False: they cannot be computed. */
 static bool derive(atn_context *context, const subject *moved, const result_group *g, double by,
                    const double *const *at, const char *what, double *to[RESULT_COUNT])
 {
