@@ -62,7 +62,7 @@ bool balls_inverse(arb_mat_t x, arb_mat_t r, const arb_mat_t a, slong bits);
 atn_status balls_inverse_norm(arb_t norm, const arb_mat_t x, const arb_mat_t r);
 
 /* Turns X and R of A into those of D^1/2 A D^1/2, whose inverse is D^-1/2 A^-1 D^-1/2: X becomes
- * D^-1/2 X D^-1/2, R becomes D^-1/2 R D^1/2. root: the diagonal of D^1/2; inverse_root: of
+ * D^-1/2 X D^-1/2, R becomes D^-1/2 R D^1/2. root and inverse_root: the diagonals of D^1/2,
  * D^-1/2. */
 void balls_normalise(arb_mat_t x, arb_mat_t r, arb_srcptr root, arb_srcptr inverse_root,
                      slong bits);

@@ -88,8 +88,8 @@ typedef struct {
 
 /* lower <= S^ V <= upper elementwise, n x dv each; widths at most 1e-9 of the largest |S^ V|. *bits
  * (or null) as in ref_enclosure. ATN_OK: certified. ATN_SINGULAR (two landmarks coincide) and
- * ATN_BELOW_FLOOR: not certified, and lower and upper are NaN. ATN_ERR_SHAPE also for n m or n dv
- * above 2^24. */
+ * ATN_BELOW_FLOOR: not certified, and lower and upper are NaN. ATN_ERR_SHAPE also if n m or n dv >
+ * 2^24. */
 atn_status ref_certify_soft(const ref_certified_soft *problem, int max_bits, double *lower,
                             double *upper, int *bits);
 

@@ -126,8 +126,7 @@ atn_status ref_route_dgesvj(int64_t rows, int64_t cols, double *a, double *u, do
     return status;
 }
 
-/* Reorders LAPACK's ascending values and column-major vectors z into descending and row-major
- * order. */
+/* Reorders LAPACK's ascending values and column-major vectors z: descending, row-major. */
 static void reverse_order(int64_t n, double *lambda, const double *z, double *w)
 {
     for (int64_t i = 0; i < n / 2; i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Weights w(i,j) ReLU(q_i).ReLU(k_j) over their sum: cosFormer (Qin et al. 2022), Eq. 9-11; on a
- * grid SimA, appendix. Padding does not shift tokens: i and j are positions in the whole
- * sequence. */
+ * grid SimA, appendix. i and j are positions in the padded sequence. */
 #include "problem.h"
 
 static const long double half_pi = 1.57079632679489661923132169163975144L;
