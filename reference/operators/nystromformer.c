@@ -6,13 +6,13 @@
 
 /* rows (p x q) of softmax(c X Y^T), over the y that are not masked (null: all). */
 static void attend(const ref_head *h, int64_t p, int64_t q, const num *x, const num *y,
-                   const unsigned char *there, num *weights)
+                   const unsigned char *mask, num *weights)
 {
     long double c = NUM(ref_logit_scale)(h);
     for (int64_t i = 0; i < p; i++) {
         for (int64_t j = 0; j < q; j++) {
             num logit = c * NUM(ref_dot)(h->d, x + i * h->d, y + j * h->d);
-            weights[i * q + j] = !there || there[j] ? logit : -INFINITY;
+            weights[i * q + j] = !mask || mask[j] ? logit : -INFINITY;
         }
         NUM(ref_softmax_row)(q, weights + i * q);
     }
@@ -20,7 +20,7 @@ static void attend(const ref_head *h, int64_t p, int64_t q, const num *x, const 
 
 /* Means of m segments of floor(n/m) tokens, the last n mod m one longer; padded tokens
  * count as zero vectors. */
-static void segment_means(int64_t n, int64_t m, int64_t d, const num *x, const unsigned char *there,
+static void segment_means(int64_t n, int64_t m, int64_t d, const num *x, const unsigned char *mask,
                           num *means)
 {
     int64_t shorter = m - n % m, first = 0;
@@ -29,7 +29,7 @@ static void segment_means(int64_t n, int64_t m, int64_t d, const num *x, const u
         for (int64_t c = 0; c < d; c++) {
             means[l * d + c] = 0;
             for (int64_t i = first; i < first + length; i++)
-                if (!there || there[i])
+                if (!mask || mask[i])
                     means[l * d + c] += x[i * d + c] / (long double)length;
         }
         first += length;

@@ -15,11 +15,11 @@ static void project(const ref_head *h, int64_t tokens, const num *x, num *wx)
                 wx[i * m + r] += w[r * h->d + c] * root * x[i * h->d + c];
 }
 
-static num largest(int64_t tokens, int64_t m, const unsigned char *there, const num *wx)
+static num largest(int64_t tokens, int64_t m, const unsigned char *mask, const num *wx)
 {
     num t = -INFINITY;
     for (int64_t i = 0; i < tokens; i++)
-        for (int64_t r = 0; (!there || there[i]) && r < m; r++)
+        for (int64_t r = 0; (!mask || mask[i]) && r < m; r++)
             t = num_max(t, wx[i * m + r]);
     return t;
 }

@@ -3,24 +3,24 @@
 #include "problem.h"
 
 /* |x_:c| over the tokens that are not masked. */
-static num column_norm(atn_sima_norm norm, int64_t tokens, int64_t d, const unsigned char *there,
+static num column_norm(atn_sima_norm norm, int64_t tokens, int64_t d, const unsigned char *mask,
                        const num *x, int64_t c)
 {
     num sum = 0;
     for (int64_t i = 0; i < tokens; i++)
-        if (!there || there[i])
+        if (!mask || mask[i])
             sum += norm == ATN_SIMA_L1 ? num_abs(x[i * d + c]) : x[i * d + c] * x[i * d + c];
     return norm == ATN_SIMA_L1 ? sum : num_sqrt(sum);
 }
 
-static void normalise(const ref_head *h, int64_t tokens, const unsigned char *there, const num *x,
+static void normalise(const ref_head *h, int64_t tokens, const unsigned char *mask, const num *x,
                       num *normal)
 {
     const atn_sima_options *o = &h->desc->sima;
     for (int64_t c = 0; c < h->d; c++) {
         num divisor = 1;
         if (o->norm != ATN_SIMA_NONE)
-            divisor = num_max(column_norm(o->norm, tokens, h->d, there, x, c), o->epsilon);
+            divisor = num_max(column_norm(o->norm, tokens, h->d, mask, x, c), o->epsilon);
         for (int64_t i = 0; i < tokens; i++)
             normal[i * h->d + c] = x[i * h->d + c] / divisor;
     }
