@@ -304,7 +304,14 @@ static void check_bounds(const table *t)
         double largest = cell_real(t, row, "first_largest");
         cr_expect(!l1 || !cell_is(t, row, "order", "tokens") || largest <= D);
         bool native = cell_is(t, row, "storage", "f64") || cell_is(t, row, "storage", "f32");
-        double ratio = cell_real(t, row, "ratio");
+        double ratio = cell_real(t, row, "ratio"), n = cell_number(t, row, "n");
+        double u = cell_is(t, row, "storage", "f64")    ? 0x1p-53
+                   : cell_is(t, row, "storage", "f32")  ? 0x1p-24
+                   : cell_is(t, row, "storage", "bf16") ? 0x1p-8
+                                                        : 0x1p-11;
+        double terms = (u == 0x1p-53 ? 3 : 1) * n + cell_number(t, row, "d") + 8;
+        cr_expect_eq(cell_real(t, row, "rounding"), native ? terms * u : terms * 0x1p-24 + 4 * u,
+                     "row %" PRId64, row);
         cr_expect(!native || ratio <= 1, "row %" PRId64 ": %g", row, ratio);
         cr_expect(!cell_missing(t, row, "norm_largest") ^ cell_is(t, row, "norm", "none"));
     }

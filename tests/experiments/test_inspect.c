@@ -76,6 +76,20 @@ Test(inspect, the_boundary_loses_a_mode)
     inspection_free(i);
 }
 
+/* diag(1, l): X_20 of 2/|A|_1^2 has l f(l) = 1 - (1 - 2 l^2)^(2^20), a little less or more than a
+ * half, and misses the first mode. */
+Test(inspect, a_mode_is_inverted_from_half_on)
+{
+    static const double shares[] = {0.45, 0.499, 0.501};
+    for (int k = 0; k < 3; k++) {
+        double l = sqrt(-expm1(log1p(-shares[k]) / 0x1p20) / 2), a[4] = {1, 0, 0, l};
+        inspection *i = inspection_create(2);
+        cr_assert_eq(measure_spectrum(2, a, i), EXIT_PASS);
+        cr_expect_eq(i->inverted, shares[k] > 0.5, "%g: %g modes", shares[k], i->inverted);
+        inspection_free(i);
+    }
+}
+
 Test(inspect, ranks_by_precision)
 {
     enum { M = 20 };
@@ -385,10 +399,38 @@ Test(inspect, certified_where_f64_cannot_tell)
         expect_line(&list, "certified", ADVICE_WARNING, "lambda_min is");
     }
     inspections_free(&list);
-    list = inspect_tokens(1, 40, 1, tokens, "--m=20 --certify=0");
+    list = inspect_tokens(1, 40, 1, tokens, "--m=20 --certify=20");
+    cr_expect_eq(isnan(find(&list, 20, WINDOW)->lambda_min_lower), !ref_certify_library());
+    inspections_free(&list);
+    list = inspect_tokens(1, 40, 1, tokens, "--m=20 --certify=19");
     cr_expect(isnan(find(&list, 20, WINDOW)->lambda_min_lower));
     expect_line(&list, "unresolved", ADVICE_WARNING, "1 of 1");
     inspections_free(&list);
+}
+
+/* The inverses of every sampling are followed up to m = 64, from 65 on those of the main one. */
+Test(inspect, all_samplings_of_few_landmarks_are_followed)
+{
+    double tokens[65];
+    for (int i = 0; i < 65; i++)
+        tokens[i] = 10 * i;
+    for (int m = 64; m <= 65; m++) {
+        char options[16];
+        snprintf(options, sizeof options, "--m=%d", m);
+        inspection_list list = inspect_tokens(1, m, 1, tokens, options);
+        int length = find(&list, m, FIRST)->inverses[ATN_INVERSE_NR_PAPER].length;
+        cr_expect_eq(length > 0, m == 64, "m = %d: %d steps", m, length);
+        inspections_free(&list);
+    }
+}
+
+Test(inspect, of_two_numbers_as_near_to_49_the_first_is_usual)
+{
+    inspection *items[] = {inspection_create(58), inspection_create(40), inspection_create(90)};
+    inspection_list list = {.count = 3, .items = items};
+    cr_expect_eq(inspections_usual(&list), 58);
+    for (int i = 0; i < 3; i++)
+        inspection_free(items[i]);
 }
 
 /* Some heads of many, evenly spread; a grid where none is a square. */
@@ -417,6 +459,12 @@ Test(inspect, many_tokens_are_sampled)
     cr_expect(find(&list, 9, FIRST)->inverses[ATN_INVERSE_NR_PAPER].length == 0, "--quick");
     cr_expect(i->inverses[ATN_INVERSE_NR_PAPER].length > 0);
     expect_line(&list, "samplings", ADVICE_TIP, "on 1024 of its 9000 tokens");
+    inspections_free(&list);
+    memcpy(tokens + 1100, tokens, 1100 * sizeof *tokens);
+    list = inspect_tokens(2, 1100, 1, tokens, "--m=9 --quick");
+    cr_expect(list.items[0]->lambda_min == list.items[list.count / 2]->lambda_min &&
+                  list.items[0]->trace_error != list.items[list.count / 2]->trace_error,
+              "the same tokens in another head are sampled anew");
     inspections_free(&list);
     free(tokens);
 }

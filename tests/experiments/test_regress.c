@@ -12,6 +12,7 @@
 #include "registry.h"
 #include "regress/compare.h"
 #include "regress/regress.h"
+#include "regress/report.h"
 #include "regress/rows.h"
 #include "runs.h"
 #include "scratch.h"
@@ -225,6 +226,40 @@ Test(regress, marginal_rows_are_counted_per_operator_and_type)
             cr_expect_eq(c.outcome.growth[0].now, rows[i].count, "row %zu", i);
         free_compared(&c);
     }
+    compared c =
+        compare(ROW("f32", "cpu", "a", "1", "pass") ROW("f32", "cuda", "a", "1", "marginal"),
+                ROW("f32", "cpu", "a", "1", "marginal") ROW("f32", "cuda", "a", "1", "pass"), true);
+    cr_expect_eq(c.outcome.growths, 1, "another device's do not make up for it either");
+    free_compared(&c);
+}
+
+/* Twelve rows, of which the ten largest losses are listed, the largest first. */
+Test(regress, the_largest_losses)
+{
+    char now[2048] = "", kept[2048] = "", row[256];
+    for (int i = 0; i < 12; i++) {
+        snprintf(row, sizeof row, ROW("f32", "cpu", "smooth:%d", "%g", "pass"), 2 + i, i / 8.0);
+        strcat(now, row);
+        snprintf(row, sizeof row, ROW("f32", "cpu", "smooth:%d", "0", "pass"), 2 + i);
+        strcat(kept, row);
+    }
+    compared c = compare(now, kept, true);
+    cr_assert(freopen("stdout.txt", "w", stdout));
+    regress_report(c.rows, &c.outcome, "kept", false);
+    fflush(stdout);
+    size_t size;
+    char *text = (char *)scratch_read("stdout.txt", &size);
+    const char *list = strstr(text, "the largest losses"), *before = list;
+    cr_assert(list, "%s", text);
+    for (int i = 11; i >= 2; i--) {
+        snprintf(row, sizeof row, "smooth:%d ", 2 + i);
+        const char *found = strstr(list, row);
+        cr_expect(found && found > before, "%s in %s", row, list);
+        before = found;
+    }
+    cr_expect(!strstr(list, "smooth:2 ") && !strstr(list, "smooth:3 "));
+    free(text);
+    free_compared(&c);
 }
 
 /* ---- Rows of samples ---- */
@@ -433,6 +468,7 @@ Test(regress, an_update_keeps_other_devices_rows)
     char *json = (char *)scratch_read("kept.csv-metadata.json", &size);
     cr_expect(strstr(json, "\"because\"") && strstr(json, "\"kept.csv\"") &&
               strstr(json, "\"commit\"") && !strstr(json, "\"date\""));
+    cr_expect(!strstr(strstr(json, "\"because\"") + 9, "because"), "as the reason alone: %s", json);
     free(json);
 }
 
@@ -483,6 +519,40 @@ Test(regress, points)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(count_points(rows[i].options), rows[i].points, "%s: %" PRId64, rows[i].options,
                      count_points(rows[i].options));
+}
+
+Test(regress, samples_have_seeds_of_their_own)
+{
+    program_options s;
+    void *state = NULL;
+    int64_t points;
+    char text[128], want[128];
+    cr_assert_eq(parse_options(&s, &regress, "--operator sima/code --input noisy"), EXIT_PASS);
+    s.dry_run = true;
+    cr_assert(regress.prepare(&s, &state, &points) == EXIT_PASS && points == 3);
+    for (int i = 0; i < 3; i++) {
+        snprintf(want, sizeof want, "sima/code noisy n=64 m=0 sample=0 seed=%d", i + 1);
+        regress.describe(state, i, text, sizeof text);
+        cr_expect_str_eq(text, want);
+    }
+    regress.release(state);
+    options_free(&s);
+}
+
+/* Any choice leaves some rows out, which an update must not. */
+Test(regress, what_is_a_part_of_the_rows)
+{
+    static const char *const parts[] = {"--operator soft", "--input iid", "--dtype f32",
+                                        "--storage bf16",  "--n 64",      "--m 16"};
+    program_options s;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        cr_assert_eq(parse_options(&s, &regress, parts[i]), EXIT_PASS);
+        cr_expect(!regress_is_full(&s), "%s", parts[i]);
+        options_free(&s);
+    }
+    cr_assert_eq(parse_options(&s, &regress, ""), EXIT_PASS);
+    cr_expect(regress_is_full(&s));
+    options_free(&s);
 }
 
 /* The types of a run of one operator. */

@@ -22,6 +22,7 @@ class Check(unittest.TestCase):
         result = attnum.check(attnum.attention("sima", Q, K, V), op="sima", q=Q, k=K, v=V)
         self.assertTrue(result and result.verdict == "pass" and result.ratio <= 1 and not result.where)
         self.assertEqual((len(result.heads), result.summary["dtype"], result.diagnosis), (2, "f32", []))
+        self.assertEqual(result.reachable, max(head["reachable"] for head in result.heads))
         self.assertIs(result.assert_ok(), result)
 
     def test_place(self):
@@ -42,6 +43,22 @@ class Check(unittest.TestCase):
         result = attnum.check(attnum.attention("sima", Q, K, V, norm="l2"), op="sima", q=Q, k=K, v=V)
         self.assertIn("norm=l2", result.diagnosis)
         self.assertIn(result.diagnosis[0], repr(result))
+        self.assertLess(len(result.diagnosis), len(result.mistakes), "some explain nothing")
+
+    def test_masks(self):
+        keys, queries = np.arange(64)[None] < 50, np.arange(64)[None] % 3 != 0
+        y = attnum.attention("softmax", Q, K, V, key_mask=keys, query_mask=queries)
+        attnum.check(y, op="softmax", q=Q, k=K, v=V, key_mask=keys, query_mask=queries).assert_ok()
+        for wrong in ({"key_mask": keys}, {"query_mask": queries}, {"key_mask": queries, "query_mask": keys}):
+            self.assertFalse(attnum.check(y, op="softmax", q=Q, k=K, v=V, **wrong), wrong.keys())
+
+    def test_scale_and_distance(self):
+        given = {"sampling": {"kind": "first", "count": 9}, "inverse": "nr-soft"}
+        y = attnum.attention("soft", Q, v=V, scale=0.02, **given)
+        attnum.check(y, op="soft", q=Q, v=V, scale=0.02, distance="direct", **given).assert_ok()
+        self.assertFalse(attnum.check(y, op="soft", q=Q, v=V, **given))
+        with self.assertRaisesRegex(attnum.ArgumentError, "--distance 'far'"):
+            attnum.check(y, op="soft", q=Q, v=V, distance="far", **given)
 
     def test_options_and_gradients(self):
         options = {"sampling": {"kind": "pool", "height": 8, "width": 8, "stride": 2}, "inverse": {"method": "nr-soft",

@@ -80,6 +80,9 @@ class Matrices(unittest.TestCase):
                 error = np.linalg.norm(xk - pinv[b, h], 2) / np.linalg.norm(pinv[b, h], 2)
                 self.assertLessEqual(abs(trace["residual"][k] - residual), 1000 * U)  # of numbers of order 1
                 self.assertLessEqual(abs(trace["inverse_error"][k] - error), 1000 * U * np.linalg.cond(m))
+        pair = np.stack([np.full((2, 2), np.nan), np.eye(2)])
+        lengths = [len(trace["residual"]) for trace in attnum.inverse(pair, iterations=3, trace=("residual",)).traces]
+        self.assertEqual(lengths, [0, 4])
         with self.assertRaisesRegex(attnum.ArgumentError, "^pinv: none, but inverse_error needs it"):
             attnum.inverse(a, trace=("inverse_error",))
         with self.assertRaisesRegex(attnum.ArgumentError, "^trace: 'error'"):
@@ -100,6 +103,17 @@ class Matrices(unittest.TestCase):
         da = attnum.inverse_backward(a, x, "cholesky", jitter=0)
         want = -x @ x @ x  # Eq. 12 with dX = X, which is symmetric
         self.assertTrue((abs(da - want) <= 100 * U * np.abs(x) @ np.abs(x) @ np.abs(x)).all())
+
+    def test_constants_and_gradients_of_calls(self):
+        """One step of Newton-Raphson: X_1 = 2 alpha A - alpha^2 A^3."""
+        a, w, alpha = attnum.kernel(X[0, 0, :9]), Y[0, 0, :9], 0.01
+        constants = {"alpha": alpha, "iterations": 1}
+        np.testing.assert_allclose(attnum.inverse_apply(a, w, "nr", **constants),
+                                   (2 * alpha * a - alpha ** 2 * a @ a @ a) @ w, rtol=1e-12, atol=1e-14)
+        dx = a[::-1, ::-1].copy()
+        want = 2 * alpha * dx - alpha ** 2 * (dx @ a @ a + a @ dx @ a + a @ a @ dx)
+        np.testing.assert_allclose(attnum.inverse_backward(a, dx, "nr", gradient="steps", **constants), want, rtol=1e-12,
+                                   atol=1e-14)
 
     def test_bad_matrices(self):
         for sentence, a in (("^a", X), ("symmetric", np.triu(np.ones((3, 3)))),
