@@ -186,7 +186,8 @@ Test(cutoffs, rcond_of_nystromformer)
     atn_context_free(context);
 }
 
-/* An rcond of 0 keeps what is not 0, here singular values that are noise, which none drops. */
+/* An rcond of 0 keeps what is not 0, here singular values that are noise, which none drops; one of 1
+ * drops all of them. */
 Test(cutoffs, no_rcond_of_nystromformer)
 {
     attention_choice choice = {.op = ATN_NYSTROMFORMER,
@@ -198,15 +199,17 @@ Test(cutoffs, no_rcond_of_nystromformer)
                                .seed = 75};
     atn_context *context = fixture_context(1, NULL);
     attention_case c = attention_case_make(&choice);
-    double y[2][128];
-    for (int given = 0; given < 2; given++) {
-        c.desc.nystromformer.rcond = given ? 0 : -1;
+    double y[3][128];
+    for (int given = 0; given < 3; given++) {
+        c.desc.nystromformer.rcond = given - 1;
         attention_run r = attention_run_make(&c, 0);
         cr_expect_eq(attention_run_forward(&r, context), ATN_OK);
         guarded_get(&r.out, y[given]);
         attention_run_free(&r);
     }
     cr_expect(judge_relative(128, y[1], y[0]) > 1e-3, "%.3g", judge_relative(128, y[1], y[0]));
+    for (int i = 0; i < 128; i++)
+        cr_expect_eq(y[2][i], 0, "%d: %g", i, y[2][i]);
     attention_case_free(&c);
     atn_context_free(context);
 }
