@@ -336,6 +336,7 @@ Test(spectral_resolution, what_an_input_cannot_give_is_a_usage_error)
         cr_expect(code == EXIT_USAGE && is_one_line_with(line, cases[i].line), "%s %s: %d, %s",
                   cases[i].e->name, cases[i].options, code, line);
     }
+    cr_expect(run_experiment(&spectral_resolution, "--input iid --n 16384 --dry-run") == EXIT_PASS);
 }
 
 Test(spectral_resolution, a_point_can_be_replayed)

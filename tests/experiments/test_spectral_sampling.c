@@ -11,6 +11,7 @@
 #include "dense_soft.h"
 #include <linear_algebra.h>
 
+#include "common/npy.h"
 #include "common/report.h"
 #include "registry.h"
 #include "runs.h"
@@ -138,6 +139,30 @@ Test(spectral_sampling, sampling_keeps_what_is_proved)
     cr_expect(cell_real(summary, drawn, "trace_error_median") >
               1.2 * cell_real(summary, pooled, "trace_error_median"));
     table_free(summary);
+    table_free(t);
+}
+
+/* Of two samples with the same tokens, only V differs. The first two tokens are one: A is singular,
+ * and the floor stands for its smallest eigenvalue. */
+Test(spectral_sampling, samples_have_their_own_values)
+{
+    static const int64_t shape[] = {2, 49, 4};
+    double tokens[2 * 49 * 4];
+    for (int i = 0; i < 2 * 49 * 4; i++)
+        tokens[i] = sin(i % (49 * 4) < 4 ? i % 4 : i % (49 * 4) - 4);
+    cr_assert(npy_write(".", "twice.npy", ATN_F64, 3, shape, tokens) == EXIT_PASS);
+    cr_assert(run_experiment(&spectral_sampling, "--input twice.npy --grid 7x7 --m 9 --out out") ==
+              EXIT_PASS);
+    table *t = read_output(&spectral_sampling, "out", 0);
+    int64_t rows[2], found = 0;
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "sampler", "first"))
+            rows[found++ % 2] = row;
+    cr_assert(found == 2);
+    cr_expect(cell_real(t, rows[0], "trace_error") == cell_real(t, rows[1], "trace_error") &&
+              cell_real(t, rows[0], "value_error") != cell_real(t, rows[1], "value_error"));
+    cr_expect(cell_boolean(t, rows[0], "below_floor") &&
+              close_to(cell_real(t, rows[0], "kappa"), 0x1p53 / 9, 1e-12));
     table_free(t);
 }
 

@@ -186,8 +186,8 @@ Test(cutoffs, rcond_of_nystromformer)
     atn_context_free(context);
 }
 
-/* An rcond of 0 keeps what is not 0, here singular values that are noise, which none drops; one of 1
- * drops all of them. */
+/* An rcond of 0 keeps what is not 0, here singular values that are noise, which none drops; one of
+ * 1 drops all of them. */
 Test(cutoffs, no_rcond_of_nystromformer)
 {
     attention_choice choice = {.op = ATN_NYSTROMFORMER,
