@@ -28,6 +28,7 @@ static const gradient_row rows[] = {
     {{2, 2, 4, 2, 3, 7}, true, false, false, true},
     {{2, 2, 6, 3, 2, 0}, false, true, false, false},
     {{1, 2, 7, 3, 2, 5}, true, true, false, true},
+    {{2, 2, 5, 3, 2, 0}, true, true, false, true},
     {{2, 2, 6, 3, 2, 0}, false, false, true, false},
     {{2, 1, 7, 3, 2, 0}, true, true, true, true},
     {{1, 2, 9, 5, 4, 0}, false, false, false, true},
