@@ -174,12 +174,16 @@ Test(heads, a_coupled_gradient_that_overflows_spoils_one_head)
     atn_context_free(context);
 }
 
-/* |q|^2 is beyond the range, q / |q| is not: token 0 attends to the key of the smaller angle. */
+/* |q|^2 is beyond the range, q / |q| is not; short keys are normalised as well. Token 0 attends to
+ * the key of the smaller angle. */
 Test(heads, lsh_keys_of_any_length_are_normalised)
 {
     enum { N = 3, D = 2 };
-    static double q[N * D] = {1e200, 1e200, 1e200, 0.9e200, 1e200, 0.5e200};
-    static double v[N] = {1, 2, 3}, y[N];
+    static const struct {
+        double length, logit_scale;
+    } rows[] = {{1e200, 0}, {1e-9, 1e12}};
+    static const double angles[N * D] = {1, 1, 1, 0.9, 1, 0.5};
+    static double q[N * D], v[N] = {1, 2, 3}, y[N];
     static const int64_t buckets[N] = {0, 0, 0};
     atn_context *context = fixture_context(1, NULL);
     atn_attention_desc desc = atn_attention_defaults(ATN_LSH, ATN_F64);
@@ -189,13 +193,48 @@ Test(heads, lsh_keys_of_any_length_are_normalised)
     atn_tensor tq = dense(q, ATN_F64, 1, N, D), tv = dense(v, ATN_F64, 1, N, 1);
     atn_tensor ty = dense(y, ATN_F64, 1, N, 1);
     atn_attention_shape shape = {1, 1, N, D, 1, 0};
-    atn_plan *plan;
-    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
-    cr_expect_eq(
-        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
-        ATN_OK);
-    cr_expect(y[0] == v[1], "%g, not %g", y[0], v[1]);
-    atn_plan_free(plan);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        atn_plan *plan;
+        for (int j = 0; j < N * D; j++)
+            q[j] = rows[i].length * angles[j];
+        desc.logit_scale = rows[i].logit_scale;
+        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+        cr_expect_eq(
+            atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
+            ATN_OK);
+        cr_expect(fabs(y[0] - v[1]) < 1e-15, "%g, not %g", y[0], v[1]);
+        atn_plan_free(plan);
+    }
+    atn_context_free(context);
+}
+
+/* x . r = -x . s for the first token's largest two: it is in the bucket of r, not in that of -s. */
+Test(heads, of_equal_hashes_the_positive_one_is_taken)
+{
+    enum { N = 6, D = 2 };
+    static double q[N * D] = {1, -1, -1, -.5, .5, 1, -.2, -1, 2, .1, -.1, -3};
+    static double identity[D * D] = {1, 0, 0, 1}, v[N] = {1, 2, 4, 8, 16, 32}, y[3][N];
+    static const int64_t buckets[][N] = {{0}, {0, 2, 1, 3, 0, 3}, {3, 2, 1, 3, 0, 3}};
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LSH, ATN_F64);
+    atn_tensor tq = dense(q, ATN_F64, 1, N, D), tv = dense(v, ATN_F64, 1, N, 1);
+    atn_attention_shape shape = {1, 1, N, D, 1, 0};
+    desc.lsh.rounds = 1;
+    desc.lsh.chunk = 2;
+    desc.lsh.rotations = dense(identity, ATN_F64, 1, D, D);
+    for (int i = 0; i < 3; i++) {
+        atn_plan *plan;
+        atn_tensor ty = dense(y[i], ATN_F64, 1, N, 1);
+        desc.lsh.buckets = i ? buckets[i] : NULL;
+        desc.lsh.rotations.data = i ? NULL : identity;
+        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK, "%s",
+                     atn_last_error(context));
+        cr_expect_eq(
+            atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
+            ATN_OK);
+        atn_plan_free(plan);
+    }
+    cr_expect(memcmp(y[0], y[1], sizeof y[0]) == 0 && memcmp(y[0], y[2], sizeof y[0]) != 0);
     atn_context_free(context);
 }
 

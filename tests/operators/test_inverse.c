@@ -815,7 +815,8 @@ Test(inverse, cholesky_jitter)
     /* (1 1^T + 8 I)^-1 = (I - 1 1^T / 24) / 8 */
     cr_expect(fabs(guarded_at(&b.x, 0, 0, 0, 0) - (1 - 1.0 / 24) / 8) < 1e-15 &&
               fabs(guarded_at(&b.x, 0, 0, 3, 1) + 1.0 / 192) < 1e-15);
-    /* eigenvalue -1 of |A|_1 = 1 (the rest is I): jitter of 0.44 fails, ten times as much does not */
+    /* eigenvalue -1 of |A|_1 = 1 (the rest is I): jitter of 0.44 fails, ten times as much does not
+     */
     desc.jitter = -1;
     for (int i = 0; i < M * M; i++)
         b.values[i] = i == 1 || i == M || (i % (M + 1) == 0 && i > M + 1);

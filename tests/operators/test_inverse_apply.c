@@ -299,6 +299,7 @@ Test(inverse_apply, refuses)
     double a[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, w[9], y[9];
     atn_context *context = fixture_context(1, NULL);
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_CHOLESKY), unknown = desc;
+    atn_inverse_desc stored = desc;
     atn_tensor ta = atn_tensor_dense(a, ATN_F64, 1, 1, 3, 3), skew = ta, none = ta;
     atn_tensor tw = atn_tensor_dense(w, ATN_F64, 1, 1, 3, 2), ty = tw, shorter = tw, narrow = tw;
     double skewed[9] = {1, 1, 0, 0, 1, 0, 0, 0, 1};
@@ -308,6 +309,7 @@ Test(inverse_apply, refuses)
     shorter.rows = 2;
     narrow.dtype = ATN_F32;
     unknown.method = ATN_INVERSE_COUNT;
+    stored.storage = ATN_STORAGE_BF16;
     data_normal(1, 9, w);
     const struct {
         const char *what;
@@ -321,6 +323,7 @@ Test(inverse_apply, refuses)
         {"no w", &desc, &ta, NULL, &ty, ATN_ERR_NULL},
         {"no y", &desc, &ta, &tw, NULL, ATN_ERR_NULL},
         {"unknown method", &unknown, &ta, &tw, &ty, ATN_ERR_VALUE},
+        {"a storage of f32", &stored, &ta, &tw, &ty, ATN_ERR_DTYPE},
         {"not symmetric", &desc, &skew, &tw, &ty, ATN_ERR_VALUE},
         {"w too short", &desc, &ta, &shorter, &ty, ATN_ERR_SHAPE},
         {"y of another shape", &desc, &ta, &ta, &ty, ATN_ERR_SHAPE},
