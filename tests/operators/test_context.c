@@ -25,6 +25,7 @@ Test(context, options)
         {"defaults", {0}, ATN_OK},
         {"five threads", {.threads = 5}, ATN_OK},
         {"negative threads", {.threads = -1}, ATN_ERR_VALUE},
+        {"the most threads", {.threads = 1024}, ATN_OK},
         {"more threads than a machine has", {.threads = 1025}, ATN_ERR_VALUE},
         {"one CUDA device too many",
          {.device = ATN_CUDA, .ordinal = atn_device_count(ATN_CUDA, NULL)},
