@@ -21,6 +21,19 @@ from ._library import ArgumentError, interface
 # Names that attention's groups of options have among the program's parameters, where those differ.
 _RENAMED = {"sampling": {"kind": "sampling", "scale": "sampling_scale", "ridge": "sampling_ridge", "weights": "conv"},
             "inverse": {"method": "inverse"}}
+# The program's options whose arguments here have other names.
+_ARGUMENTS = {"operator": "op", "tokens": "q", "keys": "k", "values": "v", "grad-output": "dout", "mask": "key_mask",
+              "gradient": "gradients"}
+
+
+def _refused(done):
+    """The program's sentence as an error, in which options and files have the names of this module's arguments."""
+    text = (done.stderr or done.stdout).strip().removeprefix("attnum: ")
+    text = re.sub(r"^(?:\S*/)?([\w-]+)\.npy:", lambda found: found[1].replace("-", "_") + ":", text)
+    text = re.sub(r"(unknown option|not an option here); expected one of .*", r"\1", text)
+    text = text.replace("--param ", "")
+    return ArgumentError(re.sub(r"--([a-z]+(?:-[a-z]+)*)",
+                                lambda found: _ARGUMENTS.get(found[1], found[1].replace("-", "_")), text))
 
 
 class _Folder:
@@ -109,8 +122,7 @@ def _judge(folder, arguments, keep):
     """Runs the program in a folder; `keep` lives as long as the result."""
     done = _program.run([*arguments, "--format", "json"], cwd=folder)
     if done.returncode not in (0, 1, 77) or not done.stdout:
-        said = done.stderr.strip().removeprefix("attnum: ")
-        raise ArgumentError(re.sub(r"^(?:\S*/)?([\w-]+)\.npy:", lambda found: found[1].replace("-", "_") + ":", said))
+        raise _refused(done)
     result = CheckResult(folder, arguments, json.loads(done.stdout, object_hook=_finite)["check"])
     result._keep = keep
     return result
@@ -271,7 +283,7 @@ def cases(*operators: str, **options: Any) -> list[Case]:
         arguments += ["--" + name.replace("_", "-"), ",".join(str(v) for v in values)]
     done = _program.run(arguments, cwd=folder.name)
     if done.returncode != 0:
-        raise ArgumentError((done.stderr or done.stdout).strip().removeprefix("attnum: "))
+        raise _refused(done)
     inside = os.path.join(folder.name, "cases")
     with open(os.path.join(inside, "manifest.json"), encoding="utf-8") as file:
         return [Case(inside, entry, folder) for entry in json.load(file)["cases"]]

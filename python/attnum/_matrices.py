@@ -185,22 +185,24 @@ def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[s
                     for i, arrays in enumerate(recorded)])
 
 
-def inverse_apply(a: Any, w: Any, method: str = "pivoted-cholesky", *, out: Any = None, **constants: Any) -> Any:
-    """Y = X W with X as `inverse` has it; pivoted-cholesky never forms X. w: b x h x m x k. CPU only."""
+def inverse_apply(a: Any, w: Any, method: str = "pivoted-cholesky", *, out: Any = None,
+                  outcome: bool = False, **constants: Any) -> Any:
+    """Y = X W with X as `inverse` has it; pivoted-cholesky never forms X. w: b x h x m x k. CPU only. With outcome=True
+    (Y, status), the status as `inverse` has it."""
     call = _Call(a, None)
     ta, tw = call.view("a", a), call.view("w", w)
     out, to = call.result(out, ta, tw.rows, tw.cols)
-    call(lib.atn_inverse_apply, _inverse_desc(method, constants), ta, tw, to, ffi.NULL, y="out")
-    return out
+    status = call(lib.atn_inverse_apply, _inverse_desc(method, constants), ta, tw, to, ffi.NULL, y="out")
+    return (out, status) if outcome else out
 
 
 def inverse_backward(a: Any, dx: Any, method: str = "nr-paper", *, gradient: str = "closed", out: Any = None,
-                     stream: int | None = None, **constants: Any) -> Any:
+                     outcome: bool = False, stream: int | None = None, **constants: Any) -> Any:
     """dA from dX, the derivatives of a scalar by A and by X, for changes of A that keep it symmetric. gradient:
-    listed("gradient"); "closed" is dA = -X^T dX X^T (SOFT, IJCV Eq. 12)."""
+    listed("gradient"); "closed" is dA = -X^T dX X^T (SOFT, IJCV Eq. 12). With outcome=True (dA, status)."""
     call = _Call(a, stream)
     ta, td = call.view("a", a), call.view("dx", dx)
     out, to = call.result(out, ta, ta.rows, ta.cols)
     how = choice(ffi.typeof("atn_gradient"), gradient, "gradient")
-    call(lib.atn_inverse_backward, _inverse_desc(method, constants), how, ta, td, to, ffi.NULL, da="out")
-    return out
+    status = call(lib.atn_inverse_backward, _inverse_desc(method, constants), how, ta, td, to, ffi.NULL, da="out")
+    return (out, status) if outcome else out

@@ -37,8 +37,11 @@ def pytest_generate_tests(metafunc):
         raise pytest.UsageError(f"{metafunc.definition.nodeid}: attnum_case needs a mark attnum with operators")
     given = {name: metafunc.config.getoption(f"--attnum-{name}") for name in _OPTIONS}
     options = mark.kwargs | {name: value for name, value in given.items() if value is not None}
-    found = _cases(mark.args, tuple((name, tuple(value) if isinstance(value, list) else value)
-                                    for name, value in options.items()))
+    try:
+        found = _cases(mark.args, tuple((name, tuple(value) if isinstance(value, list) else value)
+                                        for name, value in options.items()))
+    except ValueError as error:  # attnum.ArgumentError is one
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: mark attnum: {error}") from error
     metafunc.parametrize("_attnum_case", found, ids=[f"{case.name}-seed{case.seed}" for case in found])
 
 

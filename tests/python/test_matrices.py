@@ -104,6 +104,14 @@ class Matrices(unittest.TestCase):
         want = -x @ x @ x  # Eq. 12 with dX = X, which is symmetric
         self.assertTrue((abs(da - want) <= 100 * U * np.abs(x) @ np.abs(x) @ np.abs(x)).all())
 
+    def test_outcomes_of_calls(self):
+        """A singular matrix is no error of the caller's."""
+        singular = np.ones((3, 3))
+        for call in (attnum.inverse_apply, attnum.inverse_backward):
+            for a, want in ((singular, attnum.Status.SINGULAR), (singular + np.eye(3), attnum.Status.OK)):
+                result, status = call(a, np.eye(3), "cholesky", jitter=0, outcome=True)
+                self.assertEqual((result.shape, status), ((3, 3), want), call.__name__)
+
     def test_constants_and_gradients_of_calls(self):
         """One step of Newton-Raphson: X_1 = 2 alpha A - alpha^2 A^3."""
         a, w, alpha = attnum.kernel(X[0, 0, :9]), Y[0, 0, :9], 0.01
