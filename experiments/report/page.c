@@ -151,7 +151,7 @@ static void write_overview(FILE *file, const result *results, int count)
 static void write_head(FILE *file, const result *results, int count)
 {
     fputs("<h1>Softmax-free attention: figures and statements</h1>\n"
-          "<p>Every experiment of attnum whose results are in this folder: what it shows, how to "
+          "<p>The experiments of attnum and their results in this folder: what each shows, how to "
           "read it, the command that made it and its numbers as CSV.</p>\n<ul>\n",
           file);
     for (int state = RESULT_STATES - 1; state >= 0; state--) {

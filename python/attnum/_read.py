@@ -44,8 +44,11 @@ def read(path: str | os.PathLike[str], frame: str | None = None) -> Any:
     None. frame="pandas": a pandas.DataFrame, with the metadata in its `attrs`; frame="polars": a polars.DataFrame."""
     if frame not in (None, "pandas", "polars"):
         raise ArgumentError(f"frame: {frame!r}, expected pandas or polars")
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ArgumentError(f"path: {os.fspath(path)} is no CSV file: {error}") from None
     try:
         with open(f"{os.fspath(path)}-metadata.json", encoding="utf-8") as file:
             metadata = json.load(file)

@@ -216,6 +216,9 @@ class Read(unittest.TestCase):
             copy.write_text(copy.read_text().replace("matrix,", "matrices,", 1))
             with self.assertRaisesRegex(attnum.ArgumentError, "columns of its metadata"):
                 attnum.read(copy)
+            copy.write_bytes(b"\x93NUMPY\x01\x00")
+            with self.assertRaisesRegex(attnum.ArgumentError, "a.csv is no CSV file"):
+                attnum.read(copy)
         with self.assertRaises(FileNotFoundError):
             attnum.read("nowhere.csv")
 
