@@ -43,12 +43,11 @@ static int refuse_twins(const input_set *set)
 
 int input_set_open(const program_options *s, const char *const *usual, input_set *set)
 {
-    int count = 0;
-    while (usual[count])
+    const char *const *names = s->inputs.count > 0 ? s->inputs.items : usual;
+    int count = s->inputs.count;
+    while (s->inputs.count == 0 && usual[count])
         count++;
-    bool given = s->inputs.count > 0;
-    return input_set_open_names(s, given ? (const char *const *)s->inputs.items : usual,
-                                given ? s->inputs.count : count, set);
+    return input_set_open_names(s, names, count, set);
 }
 
 int input_set_open_names(const program_options *s, const char *const *names, int count,
