@@ -271,7 +271,8 @@ class BadInput(unittest.TestCase):
         self.assertTrue(issubclass(attnum.UnsupportedError, ValueError) and issubclass(attnum.Error, RuntimeError))
 
     def test_device(self):
-        with self.assertRaisesRegex(attnum.Error, "device='cuda': .*CUDA"):
+        # a build without CUDA, or a machine without a device
+        with self.assertRaisesRegex(attnum.Error, "device='cuda': .*(CUDA|no device)"):
             attnum.Plan("softmax", N, D, device="cuda", threads=10**6)
             self.skipTest("there is a device")
 
