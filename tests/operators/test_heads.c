@@ -1,49 +1,83 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The head-wise operators' driver at the ends of the number range, and the cost of softmax
- * attention. */
+/* The head-wise operators' driver at the ends of the number range, on the CPU and on CUDA, and the
+ * cost of softmax attention. */
 #include <criterion/criterion.h>
 
 #include <math.h>
 
 #include "fixture.h"
+#include "staged.h"
 
 static atn_tensor dense(void *data, atn_dtype dtype, int64_t heads, int64_t rows, int64_t cols)
 {
     return atn_tensor_dense(data, dtype, 1, heads, rows, cols);
 }
 
-/* ---- Shapes whose products wrap around 2^64 ---- */
+/* ---- Calls whose tensors are copied to the context's device and back ---- */
 
-static atn_status plan_status(atn_context *context, const atn_attention_desc *desc,
-                              const atn_attention_shape *shape)
+static atn_plan *plan_on_device(staged *s, const atn_attention_desc *desc,
+                                const atn_attention_shape *shape)
 {
+    atn_attention_desc there = staged_desc(s, desc, shape);
     atn_plan *plan;
-    atn_status status = atn_attention_plan(context, desc, shape, &plan);
-    atn_plan_free(plan);
+    cr_assert_eq(atn_attention_plan(s->context, &there, shape, &plan), ATN_OK, "%s",
+                 atn_last_error(s->context));
+    return plan;
+}
+
+static const atn_tensor *copied(staged *s, const atn_tensor *view, atn_tensor *copy)
+{
+    if (!view)
+        return NULL;
+    *copy = staged_view(s, view);
+    return copy;
+}
+
+static atn_attention_inputs copied_inputs(staged *s, const atn_attention_inputs *inputs,
+                                          atn_tensor copies[3])
+{
+    return (atn_attention_inputs){.q = copied(s, inputs->q, &copies[0]),
+                                  .k = copied(s, inputs->k, &copies[1]),
+                                  .v = copied(s, inputs->v, &copies[2])};
+}
+
+static atn_status forward(atn_context *context, atn_plan *plan, const atn_attention_inputs *inputs,
+                          const atn_tensor *y, atn_attention_info *info)
+{
+    staged s = staged_open(context);
+    atn_tensor in[3], out = staged_view(&s, y);
+    atn_attention_inputs there = copied_inputs(&s, inputs, in);
+    atn_attention_info own = {0}; /* without info a call on a device does not wait for its status */
+    atn_status status = atn_attention_forward(plan, &there, &out, info ? info : &own);
+    staged_fetch(&s, y, &out);
+    staged_close(&s);
     return status;
 }
 
-/* 64 threads gather 7 2^58 elements each: 0 modulo 2^64. */
-Test(heads, gathered_tokens_that_no_memory_holds)
+static atn_status backward(atn_context *context, atn_plan *plan, const atn_attention_inputs *inputs,
+                           const atn_tensor *dy, const atn_gradients *gradients,
+                           atn_attention_info *info)
 {
-    atn_context *context = fixture_context(64, NULL);
-    atn_attention_desc desc = atn_attention_defaults(ATN_GAUSSIAN, ATN_F32);
-    atn_attention_shape shape = {1, 1, (int64_t)1 << 34, 1 << 24, 1 << 24, 0};
-    desc.padding = true;
-    cr_expect_eq(plan_status(context, &desc, &shape), ATN_ERR_SHAPE, "%s", atn_last_error(context));
-    atn_context_free(context);
-}
-
-/* The gradient of an E of 2^58 elements, for 64 heads. */
-Test(heads, parameter_sums_that_no_memory_holds)
-{
-    static float e;
-    atn_context *context = fixture_context(1, NULL);
-    atn_attention_desc desc = atn_attention_defaults(ATN_LINFORMER, ATN_F32);
-    atn_attention_shape shape = {1, 64, (int64_t)1 << 34, 1, 1, 0};
-    desc.linformer.e = dense(&e, ATN_F32, 1, (int64_t)1 << 34, 1 << 24);
-    cr_expect_eq(plan_status(context, &desc, &shape), ATN_ERR_SHAPE, "%s", atn_last_error(context));
-    atn_context_free(context);
+    enum { COUNT = 3 + ATN_PARAMETER_COUNT };
+    staged s = staged_open(context);
+    atn_tensor in[3], slope = staged_view(&s, dy), copies[COUNT];
+    atn_attention_inputs there = copied_inputs(&s, inputs, in);
+    atn_gradients out = *gradients;
+    atn_tensor **each[COUNT] = {&out.q, &out.k, &out.v};
+    const atn_tensor *views[COUNT] = {gradients->q, gradients->k, gradients->v};
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++) {
+        each[3 + i] = &out.parameters[i];
+        views[3 + i] = gradients->parameters[i];
+    }
+    for (int i = 0; i < COUNT; i++)
+        if (copied(&s, views[i], &copies[i]))
+            *each[i] = &copies[i];
+    atn_status status = atn_attention_backward(plan, &there, &slope, &out, info);
+    for (int i = 0; i < COUNT; i++)
+        if (views[i])
+            staged_fetch(&s, views[i], &copies[i]);
+    staged_close(&s);
+    return status;
 }
 
 /* ---- Overflow ---- */
@@ -53,6 +87,7 @@ Test(heads, a_parameters_gradient_that_overflows_is_reported)
 {
     static float q = 1, k = 1, v = 1e30F, dy = 1e30F, e = 1, f = 1e-30F, dq, dk, dv, df;
     atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_LINFORMER, ATN_F32);
     desc.linformer.e = dense(&e, ATN_F32, 1, 1, 1);
     desc.linformer.f = dense(&f, ATN_F32, 1, 1, 1);
@@ -64,15 +99,15 @@ Test(heads, a_parameters_gradient_that_overflows_is_reported)
     atn_attention_inputs inputs = {.q = &tq, .k = &tk, .v = &tv};
     atn_gradients gradients = {.q = &tdq, .k = &tdk, .v = &tdv};
     atn_attention_info info;
-    atn_plan *plan;
-    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
-    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_OK);
+    atn_plan *plan = plan_on_device(&s, &desc, &shape);
+    cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_OK);
     cr_expect(dq == 0 && dk == 0 && fabsf(dv - 1) < 1e-6F, "%g %g %g", (double)dq, (double)dk,
               (double)dv);
     gradients.parameters[ATN_PARAMETER_F] = &tdf;
-    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+    cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
     cr_expect(isnan(df) && isnan(dv) && info.failures == 1, "%g %g", (double)df, (double)dv);
     atn_plan_free(plan);
+    staged_close(&s);
     atn_context_free(context);
 }
 
@@ -81,8 +116,8 @@ Test(heads, a_shared_gradient_that_overflows_is_reported)
 {
     static float q[2] = {1, 2}, k[2] = {1, 3}, v[2] = {1e19F, 1.1e19F}, dy[2] = {2e19F, 2.1e19F};
     static float e = 1, f = 1e-30F, dq[2], dk[2], dv[2], df;
-    atn_context *context;
-    cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
+    atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_LINFORMER, ATN_F32);
     desc.linformer.e = dense(&e, ATN_F32, 1, 1, 1);
     desc.linformer.f = dense(&f, ATN_F32, 1, 1, 1);
@@ -94,17 +129,17 @@ Test(heads, a_shared_gradient_that_overflows_is_reported)
     atn_gradients gradients = {.q = &tdq, .k = &tdk, .v = &tdv};
     gradients.parameters[ATN_PARAMETER_F] = &tdf;
     atn_attention_info info;
-    atn_plan *plan;
     atn_attention_shape shape = {1, 2, 1, 1, 1, 0};
-    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
-    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+    atn_plan *plan = plan_on_device(&s, &desc, &shape);
+    cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
     cr_expect(isnan(df) && isnan(dq[0]) && isnan(dv[1]) && info.failures == 2, "%g %g %g",
               (double)df, (double)dq[0], (double)dv[1]);
     v[1] = 1e18F;
-    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_OK);
+    cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_OK);
     cr_expect(fabsf(df / 2.21e38F - 1) < 1e-6F && isfinite(dv[1]), "%g %g", (double)df,
               (double)dv[1]);
     atn_plan_free(plan);
+    staged_close(&s);
     atn_context_free(context);
 }
 
@@ -114,8 +149,8 @@ Test(heads, a_filters_gradient_that_overflows_is_reported)
 {
     static float q[2] = {0, 100}, v[2] = {1, 1e30F}, dy[2] = {2, 1.5e30F}, dq[2], dv[2];
     static float filter = 1e-10F, df;
-    atn_context *context;
-    cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
+    atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 1};
     desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
@@ -127,17 +162,17 @@ Test(heads, a_filters_gradient_that_overflows_is_reported)
     atn_attention_inputs inputs = {.q = &tq, .v = &tv};
     atn_gradients gradients = {.q = &tdq, .v = &tdv};
     atn_attention_info info = {0};
-    atn_plan *plan;
     atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
-    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
-    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_OK);
+    atn_plan *plan = plan_on_device(&s, &desc, &shape);
+    cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_OK);
     cr_expect(isfinite(dq[1]) && fabsf(dv[1] / 1.5e20F - 1) < 1e-6F, "%g %g", (double)dq[1],
               (double)dv[1]);
     gradients.parameters[ATN_PARAMETER_RESIDUAL] = &tdf;
-    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+    cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
     cr_expect(isnan(df) && isnan(dq[0]) && isnan(dv[1]) && info.failures == 1, "%g %g %g",
               (double)df, (double)dq[0], (double)dv[1]);
     atn_plan_free(plan);
+    staged_close(&s);
     atn_context_free(context);
 }
 
@@ -149,6 +184,7 @@ Test(heads, a_coupled_gradient_that_overflows_spoils_one_head)
     static const float slopes[][HEADS] = {{1.2e38F, 1.2e38F}, {1, 2e38F}};
     static float q[COUNT] = {1, 2, 3, 4}, v[COUNT] = {1, 1, 1, 1}, dq[COUNT], dv[COUNT], dy[COUNT];
     atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_NYSTROMFORMER, ATN_F32);
     desc.nystromformer.landmarks = 1;
     desc.nystromformer.iterations = 0;
@@ -158,19 +194,19 @@ Test(heads, a_coupled_gradient_that_overflows_spoils_one_head)
     atn_attention_inputs inputs = {.q = &tq, .v = &tv};
     atn_gradients gradients = {.q = &tdq, .v = &tdv};
     atn_attention_info info;
-    atn_plan *plan;
-    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    atn_plan *plan = plan_on_device(&s, &desc, &shape);
     for (int bad = 0; bad < HEADS; bad++) {
         int good = 1 - bad;
         for (int i = 0; i < COUNT; i++)
             dy[i] = slopes[bad][i / N];
-        cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+        cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
         cr_expect_eq(info.failures, 1, "head %d: %d", bad, (int)info.failures);
         cr_expect(isnan(dq[bad * N]) && isfinite(dq[good * N]) && isfinite(dv[good * N]),
                   "head %d: %g %g %g", bad, (double)dq[bad * N], (double)dq[good * N],
                   (double)dv[good * N]);
     }
     atn_plan_free(plan);
+    staged_close(&s);
     atn_context_free(context);
 }
 
@@ -186,6 +222,7 @@ Test(heads, lsh_keys_of_any_length_are_normalised)
     static double q[N * D], v[N] = {1, 2, 3}, y[N];
     static const int64_t buckets[N] = {0, 0, 0};
     atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_LSH, ATN_F64);
     desc.lsh.buckets = buckets;
     desc.lsh.rounds = 1;
@@ -194,17 +231,16 @@ Test(heads, lsh_keys_of_any_length_are_normalised)
     atn_tensor ty = dense(y, ATN_F64, 1, N, 1);
     atn_attention_shape shape = {1, 1, N, D, 1, 0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        atn_plan *plan;
         for (int j = 0; j < N * D; j++)
             q[j] = rows[i].length * angles[j];
         desc.logit_scale = rows[i].logit_scale;
-        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
-        cr_expect_eq(
-            atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
-            ATN_OK);
+        atn_plan *plan = plan_on_device(&s, &desc, &shape);
+        cr_expect_eq(forward(context, plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
+                     ATN_OK);
         cr_expect(fabs(y[0] - v[1]) < 1e-15, "%g, not %g", y[0], v[1]);
         atn_plan_free(plan);
     }
+    staged_close(&s);
     atn_context_free(context);
 }
 
@@ -216,6 +252,7 @@ Test(heads, of_equal_hashes_the_positive_one_is_taken)
     static double identity[D * D] = {1, 0, 0, 1}, v[N] = {1, 2, 4, 8, 16, 32}, y[3][N];
     static const int64_t buckets[][N] = {{0}, {0, 2, 1, 3, 0, 3}, {3, 2, 1, 3, 0, 3}};
     atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_LSH, ATN_F64);
     atn_tensor tq = dense(q, ATN_F64, 1, N, D), tv = dense(v, ATN_F64, 1, N, 1);
     atn_attention_shape shape = {1, 1, N, D, 1, 0};
@@ -223,18 +260,16 @@ Test(heads, of_equal_hashes_the_positive_one_is_taken)
     desc.lsh.chunk = 2;
     desc.lsh.rotations = dense(identity, ATN_F64, 1, D, D);
     for (int i = 0; i < 3; i++) {
-        atn_plan *plan;
         atn_tensor ty = dense(y[i], ATN_F64, 1, N, 1);
         desc.lsh.buckets = i ? buckets[i] : NULL;
         desc.lsh.rotations.data = i ? NULL : identity;
-        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK, "%s",
-                     atn_last_error(context));
-        cr_expect_eq(
-            atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
-            ATN_OK);
+        atn_plan *plan = plan_on_device(&s, &desc, &shape);
+        cr_expect_eq(forward(context, plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
+                     ATN_OK);
         atn_plan_free(plan);
     }
     cr_expect(memcmp(y[0], y[1], sizeof y[0]) == 0 && memcmp(y[0], y[2], sizeof y[0]) != 0);
+    staged_close(&s);
     atn_context_free(context);
 }
 
@@ -243,19 +278,19 @@ Test(heads, an_output_that_overflows_is_reported)
 {
     static float q[2] = {1, 1}, v[2] = {3e38F, 3e38F}, y[2];
     atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_GAUSSIAN, ATN_F32);
     atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
     atn_tensor tq = dense(q, ATN_F32, 1, 2, 1), tv = dense(v, ATN_F32, 1, 2, 1);
     atn_tensor ty = dense(y, ATN_F32, 1, 2, 1);
     atn_attention_info info;
-    atn_plan *plan;
-    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
-    cr_expect_eq(
-        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, &info),
-        ATN_NONFINITE);
+    atn_plan *plan = plan_on_device(&s, &desc, &shape);
+    cr_expect_eq(forward(context, plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, &info),
+                 ATN_NONFINITE);
     cr_expect(info.failures == 1 && isnan(y[0]) && isnan(y[1]), "%g %g", (double)y[0],
               (double)y[1]);
     atn_plan_free(plan);
+    staged_close(&s);
     atn_context_free(context);
 }
 
@@ -271,13 +306,14 @@ Test(heads, a_bad_head_has_no_part_in_the_shared_norm)
                                   1, 0, 2, -1, .5, 1, -1, .25, 0, .5, -2, 1};
     static double v[2 * N] = {1, 2, 3, 4, 5, 6, 1, -1, 2, -2, 3, 0}, y[2 * N], alone[N];
     atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
     atn_attention_desc desc = atn_attention_defaults(ATN_NYSTROMFORMER, ATN_F64);
     desc.nystromformer.landmarks = 3;
     desc.nystromformer.iterations = 2;
     atn_plan *plans[2];
     for (int heads = 1; heads <= 2; heads++) {
         atn_attention_shape shape = {1, heads, N, D, DV, 0};
-        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plans[heads - 1]), ATN_OK);
+        plans[heads - 1] = plan_on_device(&s, &desc, &shape);
     }
     atn_tensor tq = dense(q, ATN_F64, 2, N, D), tk = dense(k, ATN_F64, 2, N, D);
     atn_tensor tv = dense(v, ATN_F64, 2, N, DV), ty = dense(y, ATN_F64, 2, N, DV);
@@ -285,17 +321,18 @@ Test(heads, a_bad_head_has_no_part_in_the_shared_norm)
     atn_tensor oq = dense(q + N * D, ATN_F64, 1, N, D), ok = dense(k + N * D, ATN_F64, 1, N, D);
     atn_tensor ov = dense(v + N, ATN_F64, 1, N, DV), oy = dense(alone, ATN_F64, 1, N, DV);
     atn_attention_inputs one = {.q = &oq, .k = &ok, .v = &ov};
-    cr_expect_eq(atn_attention_forward(plans[1], &both, &ty, NULL), ATN_OK);
+    cr_expect_eq(forward(context, plans[1], &both, &ty, NULL), ATN_OK);
     double together = y[N];
     q[0] = NAN;
-    cr_expect_eq(atn_attention_forward(plans[1], &both, &ty, NULL), ATN_NONFINITE);
+    cr_expect_eq(forward(context, plans[1], &both, &ty, NULL), ATN_NONFINITE);
     q[0] = 9;
-    cr_expect_eq(atn_attention_forward(plans[0], &one, &oy, NULL), ATN_OK);
+    cr_expect_eq(forward(context, plans[0], &one, &oy, NULL), ATN_OK);
     for (int i = 0; i < N; i++)
         cr_expect(y[N + i] == alone[i], "%d: %g, alone %g", i, y[N + i], alone[i]);
     cr_expect(fabs(together - alone[0]) > 1e-3, "the heads do not act on each other");
     for (int i = 0; i < 2; i++)
         atn_plan_free(plans[i]);
+    staged_close(&s);
     atn_context_free(context);
 }
 

@@ -108,6 +108,40 @@ Test(workspace, plans_without_memory)
     }
 }
 
+/* ---- Shapes whose products wrap around 2^64 ---- */
+
+static atn_status plan_status(atn_context *context, const atn_attention_desc *desc,
+                              const atn_attention_shape *shape)
+{
+    atn_plan *plan;
+    atn_status status = atn_attention_plan(context, desc, shape, &plan);
+    atn_plan_free(plan);
+    return status;
+}
+
+/* 64 threads gather 7 2^58 elements each: 0 modulo 2^64. */
+Test(workspace, gathered_tokens_that_no_memory_holds)
+{
+    atn_context *context = fixture_context(64, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_GAUSSIAN, ATN_F32);
+    atn_attention_shape shape = {1, 1, (int64_t)1 << 34, 1 << 24, 1 << 24, 0};
+    desc.padding = true;
+    cr_expect_eq(plan_status(context, &desc, &shape), ATN_ERR_SHAPE, "%s", atn_last_error(context));
+    atn_context_free(context);
+}
+
+/* The gradient of an E of 2^58 elements, for 64 heads. */
+Test(workspace, parameter_sums_that_no_memory_holds)
+{
+    static float e;
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LINFORMER, ATN_F32);
+    atn_attention_shape shape = {1, 64, (int64_t)1 << 34, 1, 1, 0};
+    desc.linformer.e = atn_tensor_dense(&e, ATN_F32, 1, 1, (int64_t)1 << 34, 1 << 24);
+    cr_expect_eq(plan_status(context, &desc, &shape), ATN_ERR_SHAPE, "%s", atn_last_error(context));
+    atn_context_free(context);
+}
+
 /* ---- Threads ---- */
 
 static void check_threads(int op, int variant, atn_dtype dtype)
