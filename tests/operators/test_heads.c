@@ -273,6 +273,36 @@ Test(heads, of_equal_hashes_the_positive_one_is_taken)
     atn_context_free(context);
 }
 
+/* exp(200) is beyond f32's range: in whichever chunk of the tokens the largest key is, all keys are
+ * shifted by it. Its value is the output. */
+Test(heads, keys_are_shifted_by_the_largest_of_all_chunks)
+{
+    enum { N = 600 };
+    static const int at[] = {0, N / 2, N - 1};
+    static float q[N], k[N], v[N], y[N];
+    atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
+    atn_attention_desc desc = atn_attention_defaults(ATN_EFFICIENT, ATN_F32);
+    atn_attention_shape shape = {1, 1, N, 1, 1, 0};
+    atn_tensor tq = dense(q, ATN_F32, 1, N, 1), tk = tq, tv = tq, ty = tq;
+    tk.data = k, tv.data = v, ty.data = y;
+    atn_plan *plan = plan_on_device(&s, &desc, &shape);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        for (int j = 0; j < N; j++) {
+            k[j] = j == at[i] ? 200 : 0;
+            v[j] = (float)j + 1;
+        }
+        cr_expect_eq(forward(context, plan, &(atn_attention_inputs){.q = &tq, .k = &tk, .v = &tv},
+                             &ty, NULL),
+                     ATN_OK);
+        cr_expect(y[0] == v[at[i]] && y[N - 1] == v[at[i]], "key %d: %g and %g", at[i],
+                  (double)y[0], (double)y[N - 1]);
+    }
+    atn_plan_free(plan);
+    staged_close(&s);
+    atn_context_free(context);
+}
+
 /* Two equal tokens: finite inputs, and a sum of values that overflows. */
 Test(heads, an_output_that_overflows_is_reported)
 {
