@@ -222,7 +222,7 @@ static head open_head(const call *c, int64_t piece)
 static bool finite_inputs(const call *c, const head *h)
 {
     return R(all_finite)(h->n, h->d, h->q, h->q_stride) &&
-           (h->k == h->q || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
+           (!c->in->k || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
            R(all_finite)(h->n_k, h->dv, h->v, h->v_stride) &&
            (!c->gradients || R(all_finite)(h->n, h->dv, h->grad_out, h->grad_out_stride));
 }
@@ -239,7 +239,8 @@ static void fill_nan(int64_t rows, int64_t cols, real *a, int64_t stride)
 static void before(const call *c, int64_t piece)
 {
     head h = open_head(c, piece);
-    c->heads->nonfinite[piece] = !finite_inputs(c, &h);
+    bool propagates = c->op->propagates && h.n > 0;
+    c->heads->nonfinite[piece] = !propagates && !finite_inputs(c, &h);
     if (!c->heads->nonfinite[piece] && c->op->before)
         c->op->before(&h);
 }

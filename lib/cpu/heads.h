@@ -50,6 +50,9 @@ typedef struct {
     /* backward overwrites grad_q, grad_v and, if it is not the same memory as grad_q, grad_k, which
      * are not initialised before it. */
     bool overwrites;
+    /* A NaN or an infinity anywhere in Q, K or V (backward: or dY) makes some of Y (of dQ, dK or
+     * dV) NaN or infinite, unless there is no query: the inputs are not searched. */
+    bool propagates;
 } R(head_operator);
 typedef R(head_operator) head_operator;
 

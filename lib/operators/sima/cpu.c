@@ -249,4 +249,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_sima) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .propagates = true};

@@ -194,4 +194,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_xca) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .propagates = true};

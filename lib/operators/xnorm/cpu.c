@@ -177,5 +177,8 @@ static void backward(const head *h)
     backward_keys(h, &p);
 }
 
-const head_operator R(cpu_operator_xnorm) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};
+const head_operator R(cpu_operator_xnorm) = {.sizes = sizes,
+                                             .forward = forward,
+                                             .backward = backward,
+                                             .propagates = true,
+                                             .overwrites = true};
