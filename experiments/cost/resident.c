@@ -81,9 +81,12 @@ const char *resident_obstacle(void)
 }
 
 /* A call frees nothing before its plan is freed, so the resident memory at its end is the peak. If
- * the counters' peak is higher by more than their error of 2 MiB, it is used instead. */
+ * the counters' peak is higher by more than their error of 2 MiB, it is used instead. -1: one of
+ * them could not be read. */
 static int64_t growth(residence before, residence after)
 {
+    if (before.now < 0 || before.peak < 0 || after.now < 0 || after.peak < 0)
+        return -1;
     int64_t grown = after.now > before.now ? after.now - before.now : 0;
     return after.peak - before.peak > grown + (2 << 20) ? after.peak - before.peak : grown;
 }
@@ -169,6 +172,8 @@ static bool try_call(atn_context *context, const cost_setting *s, bool backward,
     else if (status < 0 || status == ATN_NONFINITE)
         snprintf(r->failure, sizeof r->failure, "%s: %s", atn_status_message(status),
                  atn_last_error(context));
+    else if (r->bytes < 0 && !resident_obstacle())
+        snprintf(r->failure, sizeof r->failure, "the resident memory cannot be read");
     return r->failure[0] == '\0';
 }
 
@@ -190,10 +195,15 @@ static void measure(const cost_setting *s, bool backward, report *r)
     atn_context_free(context);
 }
 
-/* The child ends by _exit: stdio's buffers and exit handlers belong to its parent. */
+/* The child ends by _exit: stdio's buffers and exit handlers belong to its parent. A library that
+ * lacks memory calls exit all the same: what that writes goes nowhere, and the parent says why. */
 static _Noreturn void be_child(const cost_setting *s, bool backward, int to)
 {
     report r = {0};
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0)
+        _exit(1);
+    close(nowhere);
     measure(s, backward, &r);
     _exit(write(to, &r, sizeof r) == sizeof r ? 0 : 1);
 }

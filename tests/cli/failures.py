@@ -43,6 +43,7 @@ COMMANDS = (
     ("run", f"run {GROWTH} --threads 1 --out out", 3),
     ("run-threads", f"run {GROWTH} --threads 2 --format json --out out", 2),
     ("run-photographs", "run convergence/initialisation --quick --samples 1 --stage 3 --out out", 0),
+    ("run-maps", "run networks/maps --quick --network sima --threads 1 --out out", 1),
     ("run-shard", f"run {GROWTH} --threads 1 --shard 1/2 --out out", 5),
     ("run-complete", f"run {GROWTH} --resume --format json --out {{in}}/whole", 2),
     ("merge", "merge {in}/shards --out out", 3),
@@ -60,6 +61,7 @@ COMMANDS = (
     ("regress-files", "regress {in}/golden.csv --against {in}/golden.csv", 4),
     ("regress", "regress --operator sima --input smooth --n 64 --storage native --out out", 0),
     ("bench", "bench exp --quick --threads 1 --out out", 0),
+    ("bench-memory", "bench memory --quick --operator sima --n 784,1568 --threads 1 --out out", 14),
     ("bench-emit", "bench --emit-tokens out --operator sima --n 16", 7),
     ("train", "train --dataset {in} --operator xnorm --epochs 1 --patch 4 --threads 1 --out out", 1),
     ("report", "report {in}/whole", 2),
@@ -181,7 +183,7 @@ def is_empty_soon(folder):
 
 def wrong(h, name, expected, got, most_reasons):
     """What is wrong with a run that met a failure; nothing if all is well."""
-    timed = name in ("bench", "train")
+    timed = name in ("bench", "bench-memory", "train")
     code, stdout, stderr = got
     found = results(h.folder / "work/out")
     for path, content in found.items():
@@ -198,6 +200,8 @@ def wrong(h, name, expected, got, most_reasons):
             yield f"exit code {code}, but not all results"
     elif code != 3:
         yield f"exit code {code}"
+    elif stdout.count(b"% attnum ") > 1:
+        yield "exit code 3 and stdout written twice"
     elif not all(line.startswith("attnum: ") for line in reasons(stderr)):
         yield "a line on stderr that is not ours"
     elif not 1 <= len(reasons(stderr)) <= most_reasons:
