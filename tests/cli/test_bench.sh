@@ -177,6 +177,37 @@ if command -v python3 >/dev/null; then
     check "versions.json is JSON" $?
 fi
 
+# ---- some parts, each in an archive of its own, the most valuable first ----
+command='gpu-evidence --parts bench,probe --archive'
+ATTNUM=$emulated ATTNUM_GPU_TESTS=$PWD/passes_tests ATTNUM_GPU_SOURCES=$PWD/one_test.c \
+    "$source/scripts/gpu-evidence" --parts bench,probe --archive archives --out parts_evidence \
+    --bench "$small" --limit 300 >stdout 2>stderr
+code=$?
+expect_exit 0
+[ "$(sed 's/,.*//' parts_evidence/emulated/summary.csv | tr '\n' ' ')" = 'part machine passes bench ' ]
+check "these parts alone, in the order of their value" $?
+[ "$(cd archives && echo *)" = 'bench.tar.gz probe.tar.gz' ]
+check "an archive for each" $?
+[ "$(tar -tzf archives/probe.tar.gz | tr '\n' ' ')" = 'machine.log passes.log summary.csv versions.json ' ]
+check "the first has what it left" $?
+mkdir unpacked
+tar -C unpacked -xzf archives/bench.tar.gz
+cmp -s unpacked/bench.csv parts_evidence/emulated/bench.csv && [ ! -e unpacked/machine.log ]
+check "the second has its results and nothing of the first's" $?
+command='gpu-evidence --parts that adds to what is there'
+ATTNUM=$emulated ATTNUM_GPU_TESTS=$PWD/passes_tests ATTNUM_GPU_SOURCES=$PWD/one_test.c \
+    "$source/scripts/gpu-evidence" --parts suite --out parts_evidence >stdout 2>stderr
+code=$?
+expect_exit 0
+[ "$(sed 's/,.*//' parts_evidence/emulated/summary.csv | tr '\n' ' ')" = 'part machine passes bench suite ' ]
+check "a part that runs later is added" $?
+command='gpu-evidence --parts nonsense'
+ATTNUM=$emulated "$source/scripts/gpu-evidence" --parts probe,nonsense --out nonsense >stdout 2>stderr
+code=$?
+expect_exit 2
+expect_stderr "'nonsense' is none of probe headline"
+expect_no_file nonsense
+
 # ---- on another machine: the libraries carried along ----
 command='gpu-evidence --carry'
 "$source/scripts/gpu-evidence" --build "$build" --carry carried >stdout 2>stderr
