@@ -151,6 +151,31 @@ static table *invent(const experiment *e, const char *kept, const char *only, co
     return raw;
 }
 
+static bool same_numbers(const table *t, int a, int b)
+{
+    int64_t seen = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (table_is_missing(t, row, a) || table_is_missing(t, row, b))
+            continue;
+        seen++;
+        if (table_get_real(t, row, a) != table_get_real(t, row, b))
+            return false;
+    }
+    return seen > 0;
+}
+
+/* If two columns of reals held the same numbers, one taken for the other would not show. */
+static void expect_distinct_columns(const char *name, const table *t)
+{
+    const column *columns;
+    int width = table_columns(t, &columns);
+    for (int a = 0; a < width; a++)
+        for (int b = 0; b < a; b++)
+            cr_expect(columns[a].type != COLUMN_REAL || columns[b].type != COLUMN_REAL ||
+                          !same_numbers(t, a, b),
+                      "%s.csv: %s and %s are equal", name, columns[b].name, columns[a].name);
+}
+
 /* As CSV, but for reals: ten digits, which no rounding error reaches. */
 static void print_rounded(const table *t, FILE *file)
 {
@@ -235,6 +260,7 @@ static void check_finish(const experiment *e, const char *options, const char *k
     }
     table *raw = table_read_file(path, columns, width);
     cr_assert(raw, "%s", path);
+    expect_distinct_columns(e->name, raw);
     char *got = finished(e, &s, state, raw);
     expect_kept(e->name, got);
     free(got);
