@@ -70,52 +70,52 @@ enum { VALUE_DIMS = sizeof value_dims / sizeof *value_dims };
 
 /* ---- Columns ---- */
 
-/* maps.csv has the first MAP_COLUMNS columns of raw rows; the other tables use all of them. */
-static const column raw_columns[] = {
-    {"operator", COLUMN_TEXT, "", "see attnum list operators"},
-    {"variant", COLUMN_TEXT, "", "see attnum list operators"},
-    {"kind", COLUMN_TEXT, "",
-     "row: the query's row of the attention matrix; query-norm, key-norm: |q^_i|_2 and |k^_i|_2 "
-     "over the channels of SimA's normalised tokens, equal because K = Q; pseudo-inverse: the "
-     "query's row of Y V^+, V 32 wide"},
-    {"query_row", COLUMN_INTEGER, "patches", "the query patch, from 0"},
-    {"query_col", COLUMN_INTEGER, "patches", "the query patch, from 0"},
-    {"row", COLUMN_INTEGER, "patches", "the patch attended to, from 0"},
-    {"col", COLUMN_INTEGER, "patches", "the patch attended to, from 0"},
-    {"weight", COLUMN_REAL, "", "the weight of this patch, in f64"},
-    {"photo", COLUMN_TEXT, "", "file in data/images"},
-    {"stage", COLUMN_INTEGER, "", "1, 2, 3: patches of 4, 8, 16 pixels"},
-    {"sample", COLUMN_INTEGER, "", "which crop of the seed, from 0"},
-    {"seed", COLUMN_INTEGER, "", "of the crop, the projection and the operator's parameters"},
-    {"reference_error", COLUMN_REAL, "", ""},
-    {"condition", COLUMN_REAL, "", ""},
-    {"reference_ratio", COLUMN_REAL, "", ""},
-    {"value_dim", COLUMN_INTEGER, "", ""},
-    {"rank", COLUMN_INTEGER, "", ""},
-    {"residual", COLUMN_REAL, "", ""},
-    {"rounding", COLUMN_REAL, "", ""},
-    {"row_difference", COLUMN_REAL, "", ""},
-};
-enum {
-    RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns,
-    MAP_COLUMNS = 12,
-    RAW_WEIGHT = 7,
-    RAW_PHOTO,
-    RAW_CHECK = MAP_COLUMNS,
-    RAW_VALUE_DIM = RAW_CHECK + 3,
-    CROP_COLUMNS = 4,
-};
+/* Raw rows: those of maps.csv, and the numbers of the other tables. */
+#define MAP_ROW(X)                                                                                 \
+    X(TEXT, operator, "", "see attnum list operators", atn_operator_get(p->source->op)->name)      \
+    X(TEXT, variant, "", "see attnum list operators", p->source->variant)                          \
+    X(TEXT, kind, "",                                                                              \
+      "row: the query's row of the attention matrix; query-norm, key-norm: |q^_i|_2 and |k^_i|_2 " \
+      "over the channels of SimA's normalised tokens, equal because K = Q; pseudo-inverse: the "   \
+      "query's row of Y V^+, V 32 wide",                                                           \
+      r->kind)                                                                                     \
+    X(INTEGER, query_row, "patches", "the query patch, from 0", p->grid.query_row)                 \
+    X(INTEGER, query_col, "patches", "the query patch, from 0", p->grid.query_col)                 \
+    X(INTEGER_IF, row, "patches", "the patch attended to, from 0", r->weight,                      \
+      r->patch / p->grid.side)                                                                     \
+    X(INTEGER_IF, col, "patches", "the patch attended to, from 0", r->weight,                      \
+      r->patch % p->grid.side)                                                                     \
+    X(REAL_IF, weight, "", "the weight of this patch, in f64", r->weight, *r->weight)              \
+    X(TEXT, photo, "", "file in data/images", p->photo)                                            \
+    X(INTEGER, stage, "", "1, 2, 3: patches of 4, 8, 16 pixels", p->grid.stage)                    \
+    X(INTEGER, sample, "", "which crop of the seed, from 0", p->grid.sample)                       \
+    X(INTEGER, seed, "", "of the crop, the projection and the operator's parameters",              \
+      (int64_t)p->grid.seed)
+#define RAW_ROW(X)                                                                                 \
+    MAP_ROW(X)                                                                                     \
+    X(REAL_IF, reference_error, "", "", r->check, r->check->error)                                 \
+    X(REAL_IF, condition, "", "", r->check, r->check->condition)                                   \
+    X(REAL_IF, reference_ratio, "", "", r->check, r->check->ratio)                                 \
+    X(INTEGER_IF, value_dim, "", "", r->product, r->value_dim)                                     \
+    X(INTEGER_IF, rank, "", "", r->product, r->product->rank)                                      \
+    X(INTEGER_IF, null_space, "", "", r->product, p->n - r->product->rank)                         \
+    X(REAL_IF, residual, "", "", r->product, r->product->residual)                                 \
+    X(REAL_IF, rounding, "", "", r->product, r->product->rounding)                                 \
+    X(REAL_IF, row_difference, "", "", r->difference, *r->difference)
+static const column map_columns[] = {MAP_ROW(LIST_COLUMN)};
+static const column raw_columns[] = {RAW_ROW(LIST_COLUMN)};
 
-static const column image_columns[] = {
-    {"row", COLUMN_INTEGER, "pixels", "from the top, from 0"},
-    {"col", COLUMN_INTEGER, "pixels", "from the left, from 0"},
-    {"red", COLUMN_INTEGER, "", "0 to 255"},
-    {"green", COLUMN_INTEGER, "", "0 to 255"},
-    {"blue", COLUMN_INTEGER, "", "0 to 255; grey photographs have three equal values"},
-    {"photo", COLUMN_TEXT, "", "file in data/images"},
-    {"sample", COLUMN_INTEGER, "", "which crop of the seed, from 0"},
-    {"seed", COLUMN_INTEGER, "", "of the crop"},
-};
+#define IMAGE_ROW(X)                                                                               \
+    X(INTEGER, row, "pixels", "from the top, from 0", i / crop.width)                              \
+    X(INTEGER, col, "pixels", "from the left, from 0", i % crop.width)                             \
+    X(INTEGER, red, "", "0 to 255", llround(255 * rgb[0]))                                         \
+    X(INTEGER, green, "", "0 to 255", llround(255 * rgb[1]))                                       \
+    X(INTEGER, blue, "", "0 to 255; grey photographs have three equal values",                     \
+      llround(255 * rgb[2]))                                                                       \
+    X(TEXT, photo, "", "file in data/images", photo)                                               \
+    X(INTEGER, sample, "", "which crop of the seed, from 0", g->sample)                            \
+    X(INTEGER, seed, "", "of the crop", (int64_t)g->seed)
+static const column image_columns[] = {IMAGE_ROW(LIST_COLUMN)};
 
 static const column summary_columns[] = {
     {"operator", COLUMN_TEXT, "", "see attnum list operators"},
@@ -163,7 +163,7 @@ static const column residual_columns[] = {
 enum { MAPS, IMAGE, SUMMARY, RESIDUAL, OUTPUTS };
 static const output_spec outputs[OUTPUTS] = {
     [MAPS] = {"maps", "What one patch of a photograph attends to, under every operator.",
-              raw_columns, MAP_COLUMNS},
+              map_columns, sizeof map_columns / sizeof *map_columns},
     [IMAGE] = {"maps_image", "The pixels of the crops that the tokens were cut from.",
                image_columns, sizeof image_columns / sizeof *image_columns},
     [SUMMARY] = {"maps_summary", "A row per map: its range, and its check against the reference.",
@@ -298,48 +298,29 @@ static double norm(int64_t count, const double *x)
     return sqrt(sum);
 }
 
-static void put_missing(table *raw, int count)
-{
-    while (count-- > 0)
-        table_missing(raw);
-}
+/* Pointers are null where a row has no such cells. */
+typedef struct {
+    const char *kind;
+    int64_t patch, value_dim;
+    const double *weight;
+    const row_check *check;
+    const stand_in *product;
+    const double *difference;
+} raw_row;
 
-static void put_source(const map_point *p, const char *kind)
+static void put_raw(const map_point *p, const raw_row *r)
 {
-    table_text(p->raw, atn_operator_get(p->source->op)->name);
-    table_text(p->raw, p->source->variant);
-    table_text(p->raw, kind);
-    table_integer(p->raw, p->grid.query_row);
-    table_integer(p->raw, p->grid.query_col);
-}
-
-static void put_crop(const map_point *p)
-{
-    table_text(p->raw, p->photo);
-    table_integer(p->raw, p->grid.stage);
-    table_integer(p->raw, p->grid.sample);
-    table_integer(p->raw, (int64_t)p->grid.seed);
+    table *to = p->raw;
+    RAW_ROW(LIST_PUT)
 }
 
 /* Adds the row about a map and its weights; check may be null. */
 static void put_map(const map_point *p, const char *kind, const double *weights,
                     const row_check *check)
 {
-    put_source(p, kind);
-    put_missing(p->raw, RAW_PHOTO - RAW_WEIGHT + 2);
-    put_crop(p);
-    table_real_if(p->raw, check, check ? check->error : 0);
-    table_real_if(p->raw, check, check ? check->condition : 0);
-    table_real_if(p->raw, check, check ? check->ratio : 0);
-    put_missing(p->raw, RAW_COLUMNS - RAW_VALUE_DIM);
-    for (int64_t i = 0; i < p->n; i++) {
-        put_source(p, kind);
-        table_integer(p->raw, i / p->grid.side);
-        table_integer(p->raw, i % p->grid.side);
-        table_real(p->raw, weights[i]);
-        put_crop(p);
-        put_missing(p->raw, RAW_COLUMNS - MAP_COLUMNS);
-    }
+    put_raw(p, &(raw_row){.kind = kind, .check = check});
+    for (int64_t i = 0; i < p->n; i++)
+        put_raw(p, &(raw_row){.kind = kind, .patch = i, .weight = &weights[i]});
 }
 
 static int put_row(const map_point *p, double *row)
@@ -385,21 +366,6 @@ static double *make_values(const map_point *p, int64_t dv)
     return values;
 }
 
-static void put_residual(const map_point *p, int64_t dv, const stand_in *m, const double *got,
-                         const double *row)
-{
-    put_source(p, "residual");
-    put_missing(p->raw, RAW_PHOTO - RAW_WEIGHT + 2);
-    put_crop(p);
-    put_missing(p->raw, RAW_VALUE_DIM - RAW_CHECK);
-    table_integer(p->raw, dv);
-    table_integer(p->raw, m->rank);
-    table_real(p->raw, m->residual);
-    table_real(p->raw, m->rounding);
-    double difference = row ? ref_compare_f64(1, p->n, got, p->n, row, p->n).relative_frobenius : 0;
-    table_real_if(p->raw, row, difference);
-}
-
 /* M V = Y (V^+ V) must equal Y where the rows of Y lie in the row space of V: if V has rank dv, or
  * if rows of Y are sums of values. row is null where the operator is not linear in V. */
 static int put_stand_in(const map_point *p, int64_t dv, const double *row)
@@ -410,7 +376,12 @@ static int put_stand_in(const map_point *p, int64_t dv, const double *row)
     if (code == EXIT_PASS)
         code = stand_in_row(p->n, dv, values, out, p->query, got, &m);
     if (code == EXIT_PASS) {
-        put_residual(p, dv, &m, got, row);
+        double difference =
+            row ? ref_compare_f64(1, p->n, got, p->n, row, p->n).relative_frobenius : 0;
+        put_raw(p, &(raw_row){.kind = "residual",
+                              .value_dim = dv,
+                              .product = &m,
+                              .difference = row ? &difference : NULL});
         if (p->source->more == MORE_STAND_IN && dv == TOKEN_DIM)
             put_map(p, "pseudo-inverse", got, NULL);
         bool solvable = row || m.rank == dv;
@@ -466,56 +437,39 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- The tables ---- */
 
-static void copy_cells(const table *from, int64_t row, int col, int count, table *to)
-{
-    for (int i = 0; i < count; i++)
-        table_copy(to, from, row, col + i);
-}
-
 /* Adds the summary of a map: raw row `first` describes it, and the rows from there to `end` are its
  * weights. */
 static void add_summary(const table *raw, int64_t first, int64_t end, table *summary)
 {
     double sum = 0, least = INFINITY, largest = -INFINITY;
     for (int64_t row = first + 1; row < end; row++) {
-        double value = table_get_real(raw, row, RAW_WEIGHT);
+        double value = cell_real(raw, row, "weight");
         sum += value;
         least = fmin(least, value);
         largest = fmax(largest, value);
     }
-    copy_cells(raw, first, 0, 3, summary);
+    table_copy_row(summary, raw, first);
     table_real(summary, sum);
     table_real(summary, least);
     table_real(summary, largest);
-    copy_cells(raw, first, RAW_CHECK, RAW_VALUE_DIM - RAW_CHECK, summary);
-    copy_cells(raw, first, RAW_PHOTO, CROP_COLUMNS, summary);
-}
-
-static void add_residual(const table *raw, int64_t row, table *residual)
-{
-    int64_t side = CROP / patches[table_get_integer(raw, row, RAW_PHOTO + 1) - 1];
-    copy_cells(raw, row, 0, 2, residual);
-    copy_cells(raw, row, RAW_VALUE_DIM, 2, residual);
-    table_integer(residual, side * side - table_get_integer(raw, row, RAW_VALUE_DIM + 1));
-    copy_cells(raw, row, RAW_VALUE_DIM + 2, 3, residual);
-    copy_cells(raw, row, RAW_PHOTO, CROP_COLUMNS, residual);
+    table_copy_row(summary, raw, first);
 }
 
 static void split_rows(const table *raw, table **tables)
 {
     for (int64_t row = 0, end; row < table_rows(raw); row = end) {
         end = row + 1;
-        if (!table_is_missing(raw, row, RAW_VALUE_DIM)) {
-            add_residual(raw, row, tables[RESIDUAL]);
+        if (!cell_missing(raw, row, "value_dim")) {
+            table_copy_row(tables[RESIDUAL], raw, row);
             continue;
         }
-        for (; end < table_rows(raw) && !table_is_missing(raw, end, RAW_WEIGHT); end++)
-            copy_cells(raw, end, 0, MAP_COLUMNS, tables[MAPS]);
+        for (; end < table_rows(raw) && !cell_missing(raw, end, "weight"); end++)
+            table_copy_row(tables[MAPS], raw, end);
         add_summary(raw, row, end, tables[SUMMARY]);
     }
 }
 
-static int add_image(const maps_sweep *w, const crop_grid *g, table *t)
+static int add_image(const maps_sweep *w, const crop_grid *g, table *to)
 {
     image crop;
     const char *photo;
@@ -523,13 +477,8 @@ static int add_image(const maps_sweep *w, const crop_grid *g, table *t)
     if (code != EXIT_PASS)
         return code;
     for (int64_t i = 0; i < crop.height * crop.width; i++) {
-        table_integer(t, i / crop.width);
-        table_integer(t, i % crop.width);
-        for (int c = 0; c < 3; c++)
-            table_integer(t, llround(255 * crop.rgb[3 * i + c]));
-        table_text(t, photo);
-        table_integer(t, g->sample);
-        table_integer(t, (int64_t)g->seed);
+        const double *rgb = crop.rgb + 3 * i;
+        IMAGE_ROW(LIST_PUT)
     }
     free(crop.rgb);
     return EXIT_PASS;
@@ -578,7 +527,7 @@ const experiment attention_maps = {
     .output_count = OUTPUTS,
     .plot = "attention/maps.gp",
     .raw_columns = raw_columns,
-    .raw_column_count = RAW_COLUMNS,
+    .raw_column_count = sizeof raw_columns / sizeof *raw_columns,
     .prepare = prepare,
     .describe = describe,
     .replay = replay,

@@ -336,12 +336,6 @@ static void add_shares(const table *raw, int64_t row, table *to)
     SHARE_ROW(LIST_PUT)
 }
 
-static void publish_ratio(const table *raw, int64_t row, table *t)
-{
-    for (int i = 0; i < OF_RATIOS; i++)
-        table_copy(t, raw, row, table_column(raw, ratio_columns[i].name));
-}
-
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     static const char *const shown[] = {
@@ -353,11 +347,10 @@ static int finish(const program_options *s, const void *state, const table *raw,
         "m",        "d",    "threads",  "ratio",   "ratio_low", "ratio_high", "ratio_dirty"};
     for (int64_t row = 0; row < table_rows(raw); row++) {
         if (!cell_missing(raw, row, "ratio")) {
-            publish_ratio(raw, row, tables[1]);
+            table_copy_row(tables[1], raw, row);
             continue;
         }
-        for (int col = 0; col < OF_MEMBERS; col++)
-            table_copy(tables[0], raw, row, col);
+        table_copy_row(tables[0], raw, row);
         add_shares(raw, row, tables[0]);
     }
     table_print_columns(tables[0], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());

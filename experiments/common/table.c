@@ -124,13 +124,20 @@ int table_columns(const table *t, const column **columns)
     return t->count;
 }
 
-int table_column(const table *t, const char *name)
+/* The column whose name is the first `length` bytes of `name`; -1 if there is none. */
+static int find_column(const table *t, const char *name, size_t length)
 {
     for (int i = 0; i < t->count; i++)
-        if (strcmp(t->columns[i].name, name) == 0)
+        if (strncmp(t->columns[i].name, name, length) == 0 && !t->columns[i].name[length])
             return i;
-    assert(!"the table has a column of this name");
     return -1;
+}
+
+int table_column(const table *t, const char *name)
+{
+    int col = find_column(t, name, strlen(name));
+    assert(col >= 0 && "the table has a column of this name");
+    return col;
 }
 
 static const cell *get_cell(const table *t, int64_t row, int col)
@@ -244,11 +251,26 @@ static void copy_cell(table *into, column_type type, const cell *c)
         *add_cell(into) = *c;
 }
 
-void table_copy(table *into, const table *from, int64_t row, int col)
+static void copy_from(table *into, const table *from, int64_t row, int col)
 {
     column_type type = from->columns[col].type;
     assert(next_type(into) == type);
     copy_cell(into, type, get_cell(from, row, col));
+}
+
+void table_copy(table *into, const table *from, int64_t row, const char *name)
+{
+    copy_from(into, from, row, table_column(from, name));
+}
+
+void table_copy_row(table *into, const table *from, int64_t row)
+{
+    for (size_t i = into->filled % (size_t)into->count; i < (size_t)into->count; i++) {
+        int col = find_column(from, into->columns[i].name, strlen(into->columns[i].name));
+        if (col < 0)
+            return;
+        copy_from(into, from, row, col);
+    }
 }
 
 void table_append(table *into, const table *from)
@@ -610,13 +632,21 @@ void table_print_columns(const table *t, const char *const *names, int count, in
                          FILE *file)
 {
     column *shown = must_allocate((size_t)count, sizeof *shown);
-    for (int i = 0; i < count; i++)
-        shown[i] = t->columns[table_column(t, names[i])];
+    int *cols = must_allocate((size_t)count, sizeof *cols);
+    for (int i = 0; i < count; i++) {
+        size_t length = strcspn(names[i], "=");
+        cols[i] = find_column(t, names[i], length);
+        assert(cols[i] >= 0 && "the table has a column of this name");
+        shown[i] = t->columns[cols[i]];
+        if (names[i][length])
+            shown[i].name = names[i] + length + 1;
+    }
     table *part = table_create(shown, count);
     for (int64_t row = 0; row < table_rows(t); row++)
         for (int i = 0; i < count; i++)
-            table_copy(part, t, row, table_column(t, names[i]));
+            copy_from(part, t, row, cols[i]);
     table_print(part, limit, file);
     table_free(part);
+    free(cols);
     free(shown);
 }

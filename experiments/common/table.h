@@ -98,8 +98,11 @@ bool cell_boolean(const table *t, int64_t row, const char *name);
 bool cell_missing(const table *t, int64_t row, const char *name);
 bool cell_is(const table *t, int64_t row, const char *name, const char *text);
 
-/* Fills the next cell with that of another table, of a column of the same type. */
-void table_copy(table *into, const table *from, int64_t row, int col);
+/* Fills the next cell with that of another table in the column of this name, which has its type. */
+void table_copy(table *into, const table *from, int64_t row, const char *name);
+/* Fills the next cells of the row, each with that of another table in the column of the same name,
+ * up to the first whose name the other table lacks. */
+void table_copy_row(table *into, const table *from, int64_t row);
 
 /* Appends all rows of `from` (same columns). */
 void table_append(table *into, const table *from);
@@ -135,7 +138,7 @@ bool table_row_is_first(const table *t, int64_t row, const char *const *names, i
 /* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. Does nothing if
  * file is null (report_stream). */
 void table_print(const table *t, int64_t limit, FILE *file);
-/* The same for some columns. */
+/* The same for some columns; a name may be followed by "=" and the heading to print. */
 void table_print_columns(const table *t, const char *const *names, int count, int64_t limit,
                          FILE *file);
 

@@ -274,35 +274,24 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const gradient_sweep *w = state;
-    static const char *const names[] = {"input", "sampling", "variant", "dtype"};
-    static const char *const numbers[] = {"condition", "eq12_error", "eq12_cosine",
-                                          "through_steps_error"};
-    static const column shown[] = {
-        {"input", COLUMN_TEXT, "", ""},
-        {"sampling", COLUMN_TEXT, "", ""},
-        {"variant", COLUMN_TEXT, "", ""},
-        {"dtype", COLUMN_TEXT, "", ""},
-        {"stage", COLUMN_INTEGER, "", ""},
-        {"condition", COLUMN_REAL, "", ""},
-        {"Eq. 12", COLUMN_REAL, "", ""},
-        {"its cosine", COLUMN_REAL, "", ""},
-        {"through the steps", COLUMN_REAL, "", ""},
-    };
-    table *t = table_create(shown, sizeof shown / sizeof *shown);
-    for (int64_t row = 0; row < table_rows(raw); row++) {
-        if (cell_integer(raw, row, "iteration") != w->iterations ||
-            cell_integer(raw, row, "sample") != 0 ||
-            cell_integer(raw, row, "seed") != s->seeds.items[0])
-            continue;
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            table_text(t, cell_text(raw, row, names[i]));
-        table_integer(t, cell_integer(raw, row, "stage"));
-        for (int i = 0; i < 4; i++)
-            table_real(t, cell_real(raw, row, numbers[i]));
-    }
+    static const char *const shown[] = {"input",
+                                        "sampling",
+                                        "variant",
+                                        "dtype",
+                                        "stage",
+                                        "condition",
+                                        "eq12_error=Eq. 12",
+                                        "eq12_cosine=its cosine",
+                                        "through_steps_error=through the steps"};
+    table *t = table_create(outputs->columns, outputs->column_count);
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        if (cell_integer(raw, row, "iteration") == w->iterations &&
+            cell_integer(raw, row, "sample") == 0 &&
+            cell_integer(raw, row, "seed") == s->seeds.items[0])
+            table_copy_row(t, raw, row);
     report_text("relative error of the derivative of X_%d in one random direction, first samples\n",
                 w->iterations);
-    table_print(t, LINES_SHOWN, report_stream());
+    table_print_columns(t, shown, sizeof shown / sizeof *shown, LINES_SHOWN, report_stream());
     table_free(t);
     return EXIT_PASS;
 }

@@ -327,11 +327,6 @@ enum {
     SHOWN = SHARED_COLUMNS + DTYPE_COLUMNS * ATN_DTYPE_COUNT
 };
 
-static void copy_text(table *t, const table *rows, int64_t row, const char *name)
-{
-    table_text(t, cell_text(rows, row, name));
-}
-
 /* A line per matrix and rule, the dtypes side by side. */
 static void print_rows(const program_options *s, const table *rows)
 {
@@ -355,14 +350,12 @@ static void print_rows(const program_options *s, const table *rows)
     int64_t block = (int64_t)s->dtype_count * RULES;
     for (int64_t first = 0; first < table_rows(rows); first += block)
         for (int64_t rule = 0; rule < RULES; rule++) {
-            copy_text(t, rows, first + rule, "matrix");
-            table_copy(t, rows, first + rule, table_column(rows, "m"));
-            copy_text(t, rows, first + rule, "rule");
+            table_copy_row(t, rows, first + rule); /* matrix, m, rule */
             for (int64_t row = first + rule; row < first + block; row += RULES) {
-                table_copy(t, rows, row, table_column(rows, "margin"));
-                table_copy(t, rows, row, table_column(rows, "search_n"));
-                table_copy(t, rows, row, table_column(rows, "residual_t20"));
-                copy_text(t, rows, row, "status_t20");
+                table_copy(t, rows, row, "margin");
+                table_copy(t, rows, row, "search_n");
+                table_copy(t, rows, row, "residual_t20");
+                table_copy(t, rows, row, "status_t20");
             }
         }
     report_text(

@@ -531,42 +531,22 @@ static void summarise(table *t, const program_options *s, int64_t count,
 
 static void print_summary(const table *t)
 {
-    static const char *const names[] = {"precision",
+    static const char *const shown[] = {"precision",
                                         "matrices",
                                         "count",
-                                        "iteration_minus_law_median",
-                                        "iteration_minus_law_min",
-                                        "iteration_minus_law_max",
-                                        "floor_over_law_median",
-                                        "floor_over_law_min",
-                                        "floor_over_law_max",
-                                        "t20_over_floor_median",
-                                        "t20_over_floor_max",
-                                        "stop_over_floor_max"};
-    static const column shown[] = {
-        {"precision", COLUMN_TEXT, "", ""},   {"matrices", COLUMN_TEXT, "", ""},
-        {"count", COLUMN_INTEGER, "", ""},    {"k* - law", COLUMN_REAL, "", ""},
-        {"min", COLUMN_REAL, "", ""},         {"max", COLUMN_REAL, "", ""},
-        {"floor / law", COLUMN_REAL, "", ""}, {"min", COLUMN_REAL, "", ""},
-        {"max", COLUMN_REAL, "", ""},         {"T=20 / floor", COLUMN_REAL, "", ""},
-        {"max", COLUMN_REAL, "", ""},         {"stopped / floor: max", COLUMN_REAL, "", ""},
-    };
-    table *lines = table_create(shown, COUNT(shown));
-    for (int64_t row = 0; row < table_rows(t); row++)
-        for (int i = 0; i < COUNT(names); i++) {
-            int col = table_column(t, names[i]);
-            if (shown[i].type == COLUMN_TEXT)
-                table_text(lines, table_get_text(t, row, col));
-            else if (shown[i].type == COLUMN_INTEGER)
-                table_integer(lines, table_get_integer(t, row, col));
-            else
-                table_real(lines, table_get_real(t, row, col));
-        }
+                                        "iteration_minus_law_median=k* - law",
+                                        "iteration_minus_law_min=min",
+                                        "iteration_minus_law_max=max",
+                                        "floor_over_law_median=floor / law",
+                                        "floor_over_law_min=min",
+                                        "floor_over_law_max=max",
+                                        "t20_over_floor_median=T=20 / floor",
+                                        "t20_over_floor_max=max",
+                                        "stop_over_floor_max=stopped / floor: max"};
     report_text(
         "medians; law: k* = log2(1/u) + 3, floor = 0.14 sqrt(u), for numerically rank-deficient "
         "A\n");
-    table_print(lines, LINES_SHOWN, report_stream());
-    table_free(lines);
+    table_print_columns(t, shown, COUNT(shown), LINES_SHOWN, report_stream());
 }
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)

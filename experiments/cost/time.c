@@ -464,16 +464,14 @@ static int finish(const program_options *s, const void *state, const table *raw,
     (void)s, (void)state;
     table *t = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        table_text(t, cell_text(raw, row, "statement"));
+        table_copy(t, raw, row, "statement");
         put_label(t, raw, row, "a", "a_work");
         put_label(t, raw, row, "b", "b_work");
-        table_copy(t, raw, row, table_column(raw, "n"));
-        table_copy(t, raw, row, table_column(raw, "m"));
-        table_copy(t, raw, row, table_column(raw, "d"));
+        table_copy_row(t, raw, row); /* n, m, d */
         table_real(t, cell_real(raw, row, "ratio_median"));
         table_real(t, cell_real(raw, row, "ratio_min"));
         table_real(t, cell_real(raw, row, "ratio_max"));
-        table_copy(t, raw, row, table_column(raw, "dirty"));
+        table_copy(t, raw, row, "dirty");
         table_real(t, 1e6 * cell_real(raw, row, "a_seconds"));
     }
     report_text("time A / time B, one thread, f32\n");

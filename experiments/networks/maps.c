@@ -278,12 +278,9 @@ static void print_maps(const table *maps)
     static const char *const shown[] = {"network",         "block",   "head",   "distance",
                                         "reference_ratio", "picture", "sample", "seed"};
     table *lines = table_create(map_columns, MAP_COLUMNS);
-    int row_at = table_column(maps, "row"), col_at = table_column(maps, "col");
     for (int64_t at = 0; at < table_rows(maps); at++)
-        for (int i = 0; i < MAP_COLUMNS && table_get_integer(maps, at, row_at) == 0 &&
-                        table_get_integer(maps, at, col_at) == 0;
-             i++)
-            table_copy(lines, maps, at, i);
+        if (cell_integer(maps, at, "row") == 0 && cell_integer(maps, at, "col") == 0)
+            table_copy_row(lines, maps, at);
     report_text(
         "mean distance of the weights from the query in patches, and the map's error against "
         "the reference\nover the rounding to be expected\n");

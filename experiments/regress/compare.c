@@ -86,10 +86,10 @@ static comparison compare_row(const table *now, int64_t row, const table *kept, 
 
 static void put_kept(const table *kept, int64_t row, table *into)
 {
-    static const int cols[] = {ROW_DEVICE, ROW_ERROR, ROW_DIGITS, ROW_VERDICT};
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+    static const char *const of_kept[] = {"device", "roundings", "digits", "verdict"};
+    for (size_t i = 0; i < sizeof of_kept / sizeof *of_kept; i++)
         if (row >= 0)
-            table_copy(into, kept, row, cols[i]);
+            table_copy(into, kept, row, of_kept[i]);
         else
             table_missing(into);
 }
@@ -99,8 +99,7 @@ static void put_now(const table *now, int64_t row, const table *kept, int64_t ke
 {
     double loss = -1;
     comparison c = compare_row(now, row, kept, kept_row, &loss);
-    for (int col = 0; col < ROW_COLUMNS; col++)
-        table_copy(into, now, row, col);
+    table_copy_row(into, now, row);
     put_kept(kept, kept_row, into);
     table_real_if(into, !(loss < 0), loss);
     table_text(into, names[c]);
@@ -111,7 +110,7 @@ static void put_gone(const table *kept, int64_t row, table *into, compare_outcom
 {
     for (int col = 0; col < ROW_COLUMNS; col++)
         if (col < ROW_SAMPLES)
-            table_copy(into, kept, row, col);
+            table_copy(into, kept, row, regress_columns[col].name);
         else
             table_missing(into);
     put_kept(kept, row, into);

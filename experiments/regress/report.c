@@ -64,8 +64,7 @@ static void print_rows(const table *t, int64_t count, const int64_t *rows, int64
         "m",          "input",    "loss",    "digits", "baseline_digits", "verdict"};
     table *part = table_create(regress_columns, COMPARED_COLUMNS);
     for (int64_t i = 0; i < count; i++)
-        for (int col = 0; col < COMPARED_COLUMNS; col++)
-            table_copy(part, t, rows[i], col);
+        table_copy_row(part, t, rows[i]);
     table_print_columns(part, shown, sizeof shown / sizeof *shown, limit, report_stream());
     table_free(part);
 }

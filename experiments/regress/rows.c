@@ -195,7 +195,7 @@ static void put_group(const table *raw, const keyed_row *group, int64_t count, c
     table_text(into, cell_text(raw, first, "dtype"));
     table_text(into, device);
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        table_copy(into, raw, first, table_column(raw, shared[i]));
+        table_copy(into, raw, first, shared[i]);
     table_integer(into, count);
     put_median(into, judged, ratios);
     put_median(into, judged, errors);
@@ -335,8 +335,7 @@ static int take_rows(const char *path, const table *all, table *rows)
             wrong = check_together(all, row, &col);
         if (wrong)
             return report_cell(path, row, col, wrong);
-        for (col = 0; col < ROW_COLUMNS; col++)
-            table_copy(rows, all, row, col);
+        table_copy_row(rows, all, row);
     }
     return EXIT_PASS;
 }

@@ -22,21 +22,15 @@ static int check_rows(const table *now)
     return EXIT_CHECK;
 }
 
-static void take_row(const table *from, int64_t row, table *to)
-{
-    for (int col = 0; col < ROW_COLUMNS; col++)
-        table_copy(to, from, row, col);
-}
-
 /* The rows of `now`, then those of devices that have no rows in it. */
 static table *merge(const table *now, const table *kept)
 {
     table *merged = table_create(regress_columns, ROW_COLUMNS);
     for (int64_t row = 0; row < table_rows(now); row++)
-        take_row(now, row, merged);
+        table_copy_row(merged, now, row);
     for (int64_t row = 0; kept && row < table_rows(kept); row++)
         if (!rows_have(now, table_get_text(kept, row, ROW_DEVICE)))
-            take_row(kept, row, merged);
+            table_copy_row(merged, kept, row);
     return merged;
 }
 

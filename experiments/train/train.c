@@ -267,8 +267,7 @@ static int finish(const program_options *s, const void *state, const table *raw,
     for (int64_t i = 0; i < table_rows(raw); i++)
         if (i + 1 == table_rows(raw) ||
             cell_integer(raw, i + 1, "epoch") <= cell_integer(raw, i, "epoch"))
-            for (int c = 0; c < (int)(sizeof columns / sizeof *columns); c++)
-                table_copy(last, raw, i, c);
+            table_copy_row(last, raw, i);
     static const char *const shown[] = {"operator",      "variant",          "seed",
                                         "epoch",         "train_loss",       "test_loss",
                                         "test_accuracy", "images_per_second"};

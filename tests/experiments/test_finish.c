@@ -146,7 +146,7 @@ static table *invent(const experiment *e, const char *kept, const char *only, co
                 !(kept && strcmp(columns[col].name, kept) == 0))
                 table_real(raw, invented(row, col));
             else
-                table_copy(raw, run, row, col);
+                table_copy(raw, run, row, columns[col].name);
     table_free(run);
     return raw;
 }

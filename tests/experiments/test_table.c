@@ -311,10 +311,36 @@ Test(table, prints_some_columns)
     FILE *file = open_memstream(&text, &size);
     table_print_columns(t, names, 4, 2, file);
     table_print_columns(t, names, 1, 1, file);
+    table_print_columns(t, (const char *const[]){"count=rows = c"}, 1, 0, file);
     fclose(file);
     cr_expect(strncmp(text, expected, sizeof expected - 1) == 0, "%s", text);
-    cr_expect_str_eq(text + sizeof expected - 1, "value\n  0.5\n... and 1 more rows\n", "%s", text);
+    cr_expect_str_eq(text + sizeof expected - 1,
+                     "value\n  0.5\n... and 1 more rows\n"
+                     "rows = c\n... and 2 more rows\n",
+                     "%s", text);
     free(text);
+    table_free(t);
+}
+
+Test(table, copies_cells_by_name)
+{
+    static const column shared[] = {{"holds", COLUMN_BOOLEAN, "", ""},
+                                    {"name", COLUMN_TEXT, "", ""},
+                                    {"nam", COLUMN_TEXT, "", ""},
+                                    {"count", COLUMN_INTEGER, "", ""}};
+    table *t = table_create(columns, 4), *into = table_create(shared, 4);
+    cr_assert(table_read_rows(t, "a,1,0.5,true\nlonger,,0.33333333333333331,false\n"));
+    for (int64_t row = 0; row < 2; row++) {
+        table_copy_row(into, t, row); /* up to "nam" */
+        table_copy(into, t, 1 - row, "name");
+        table_copy_row(into, t, row);
+    }
+    cr_assert_eq(table_rows(into), 2);
+    cr_expect(cell_boolean(into, 0, "holds") && !cell_boolean(into, 1, "holds"));
+    cr_expect(cell_is(into, 0, "name", "a") && cell_is(into, 1, "name", "longer"));
+    cr_expect(cell_is(into, 0, "nam", "longer") && cell_is(into, 1, "nam", "a"));
+    cr_expect(cell_integer(into, 0, "count") == 1 && cell_missing(into, 1, "count"));
+    table_free(into);
     table_free(t);
 }
 
