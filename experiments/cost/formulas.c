@@ -5,25 +5,42 @@
 
 #include "common/report.h"
 
-const column formulas_columns[FORMULAS_COLUMNS] = {
-    {"statement", COLUMN_TEXT, "", "the statement's number"},
-    {"source", COLUMN_TEXT, "", "where it is printed"},
-    {"operator", COLUMN_TEXT, "", "name in the registry"},
-    {"variant", COLUMN_TEXT, "", "its variant"},
-    {"quantity", COLUMN_TEXT, "", "what is counted"},
-    {"formula", COLUMN_TEXT, "", "as printed"},
-    {"n", COLUMN_INTEGER, "", "tokens (N); missing for a whole network"},
-    {"m", COLUMN_INTEGER, "", "landmarks; missing where there are none"},
-    {"d", COLUMN_INTEGER, "", "width of a token (d_e, D); formulas of one head take d / heads"},
-    {"heads", COLUMN_INTEGER, "", "heads (H); formulas of one head are taken so many times"},
-    {"printed", COLUMN_REAL, "", "the formula's value, constants 1 where an order is printed"},
-    {"counted", COLUMN_REAL, "", "the exact count"},
-    {"ratio", COLUMN_REAL, "", "counted / printed; missing where printed is 0"},
-    {"exact", COLUMN_BOOLEAN, "",
-     "the formula claims a number, not an order, of what is counted: "
-     "both must be equal"},
-    {"difference", COLUMN_TEXT, "", "what the two count differently"},
-};
+typedef struct {
+    const char *statement, *source, *operator, * variant, *quantity, *formula;
+    int64_t n, m, d, heads; /* 0: missing */
+    double printed, counted;
+    bool exact;
+    const char *difference;
+} formula_row;
+
+#define ROW(X)                                                                                     \
+    X(TEXT, statement, "", "the statement's number", r->statement)                                 \
+    X(TEXT, source, "", "where it is printed", r->source)                                          \
+    X(TEXT, operator, "", "name in the registry", r->operator)                                     \
+    X(TEXT, variant, "", "its variant", r->variant)                                                \
+    X(TEXT, quantity, "", "what is counted", r->quantity)                                          \
+    X(TEXT, formula, "", "as printed", r->formula)                                                 \
+    X(INTEGER_IF, n, "", "tokens (N); missing for a whole network", r->n > 0, r->n)                \
+    X(INTEGER_IF, m, "", "landmarks; missing where there are none", r->m > 0, r->m)                \
+    X(INTEGER_IF, d, "", "width of a token (d_e, D); formulas of one head take d / heads",         \
+      r->d > 0, r->d)                                                                              \
+    X(INTEGER_IF, heads, "", "heads (H); formulas of one head are taken so many times",            \
+      r->heads > 0, r->heads)                                                                      \
+    X(REAL, printed, "", "the formula's value, constants 1 where an order is printed", r->printed) \
+    X(REAL, counted, "", "the exact count", r->counted)                                            \
+    X(REAL_IF, ratio, "", "counted / printed; missing where printed is 0", r->printed != 0,        \
+      r->counted / r->printed)                                                                     \
+    X(BOOLEAN, exact, "",                                                                          \
+      "the formula claims a number, not an order, of what is counted: "                            \
+      "both must be equal",                                                                        \
+      r->exact)                                                                                    \
+    X(TEXT, difference, "", "what the two count differently", r->difference)
+const column formulas_columns[FORMULAS_COLUMNS] = {ROW(LIST_COLUMN)};
+
+static void put(table *to, const formula_row *r)
+{
+    ROW(LIST_PUT)
+}
 
 /* ---- Statements with a formula in n, m, d, h ---- */
 
@@ -195,15 +212,6 @@ static const struct {
 };
 enum { SETTINGS = sizeof settings_of_rows / sizeof *settings_of_rows };
 
-static void put_values(table *t, double printed, double counted, bool exact, const char *difference)
-{
-    table_real(t, printed);
-    table_real(t, counted);
-    table_real_if(t, printed != 0, counted / printed);
-    table_boolean(t, exact);
-    table_text(t, difference);
-}
-
 static int add_row(table *t, const statement_row *row, const cost_setting *s, atn_context *context)
 {
     atn_cost cost, soft = {0};
@@ -217,22 +225,27 @@ static int add_row(table *t, const statement_row *row, const cost_setting *s, at
     }
     if (code != EXIT_PASS)
         return code;
-    double printed = row->printed(&size);
-    double counted = row->counted(&size, &cost) - row->counted(&size, &soft) * row->above_soft;
-    const char *const texts[] = {row->statement, row->source,   atn_operator_get(row->op)->name,
-                                 row->variant,   row->quantity, row->formula};
-    for (int i = 0; i < 6; i++)
-        table_text(t, texts[i]);
-    table_integer(t, s->tokens);
-    cost_has_landmarks(row->op) ? table_integer(t, s->landmarks) : table_missing(t);
-    table_integer(t, s->heads * s->dim);
-    table_integer(t, s->heads);
-    put_values(t, printed, counted, row->exact, row->difference);
-    if (!row->exact || counted == printed)
+    formula_row r = {.statement = row->statement,
+                     .source = row->source,
+                     .operator= atn_operator_get(row->op)->name,
+                     .variant = row->variant,
+                     .quantity = row->quantity,
+                     .formula = row->formula,
+                     .n = s->tokens,
+                     .m = cost_has_landmarks(row->op) ? s->landmarks : 0,
+                     .d = s->heads * s->dim,
+                     .heads = s->heads,
+                     .printed = row->printed(&size),
+                     .counted =
+                         row->counted(&size, &cost) - row->counted(&size, &soft) * row->above_soft,
+                     .exact = row->exact,
+                     .difference = row->difference};
+    put(t, &r);
+    if (!r.exact || r.counted == r.printed)
         return EXIT_PASS;
     report_error("%s: %s of %s: %s is %.17g, counted are %.17g; to see it again: attnum run "
                  "cost/counts",
-                 row->statement, row->quantity, texts[2], row->formula, printed, counted);
+                 r.statement, r.quantity, r.operator, r.formula, r.printed, r.counted);
     return EXIT_CHECK;
 }
 
@@ -279,18 +292,13 @@ static int add_crossover(table *t, atn_context *context, int64_t heads)
     cost_setting s = {.op = ATN_SIMA, .heads = heads, .dim = HEAD_DIM * PAPER_HEADS / heads};
     int64_t crossover = 0;
     int code = find_crossover(context, s, &crossover);
-    const char *const texts[] = {"M03",   "SimA section 2.2", "sima",
-                                 "paper", "crossover_n",      "N = D"};
     if (code != EXIT_PASS)
         return code;
-    for (int i = 0; i < 6; i++)
-        table_text(t, texts[i]);
-    table_integer(t, crossover);
-    table_missing(t);
-    table_integer(t, heads * s.dim);
-    table_integer(t, heads);
-    put_values(t, (double)(heads * s.dim), (double)crossover, false,
-               heads == 1 ? "none" : "each head has its own product: N = D/H");
+    put(t, &(formula_row){"M03", "SimA section 2.2", "sima", "paper", "crossover_n", "N = D",
+                          .n = crossover, .d = heads * s.dim, .heads = heads,
+                          .printed = (double)(heads * s.dim), .counted = (double)crossover,
+                          .difference =
+                              heads == 1 ? "none" : "each head has its own product: N = D/H"});
     return EXIT_PASS;
 }
 
@@ -352,14 +360,8 @@ static int count_network(atn_context *context, const int64_t *depths, int64_t la
 static void add_network(table *t, const char *source, int64_t landmarks, const char *quantity,
                         const char *formula, double printed, double counted, const char *difference)
 {
-    const char *const texts[] = {"N04", source, "soft", "paper", quantity, formula};
-    for (int i = 0; i < 6; i++)
-        table_text(t, texts[i]);
-    table_missing(t);
-    table_integer(t, landmarks);
-    table_missing(t);
-    table_missing(t);
-    put_values(t, printed, counted, false, difference);
+    put(t, &(formula_row){"N04", source, "soft", "paper", quantity, formula, .m = landmarks,
+                          .printed = printed, .counted = counted, .difference = difference});
 }
 
 static void add_growth(table *t, const char *source, int row, const attention_count *less,

@@ -76,42 +76,34 @@ void inspection_free(inspection *i)
 
 /* ---- Raw rows ---- */
 
-const column inspect_raw_columns[INSPECT_RAW_COLUMNS] = {
-    {"batch", COLUMN_INTEGER, "", "which batch entry"},
-    {"head", COLUMN_INTEGER, "", "which head of it"},
-    {"m", COLUMN_INTEGER, "", "landmarks"},
-    {"sampling", COLUMN_INTEGER, "", "which of inspect_samplings"},
-    {"main", COLUMN_BOOLEAN, "", "whether it is the first that applies"},
-    {"part", COLUMN_INTEGER, "", "a fact_group, or one of raw_part"},
-    {"which", COLUMN_INTEGER, "", "which inverse or precision"},
-    {"index", COLUMN_INTEGER, "", "which field, eigenvalue or step"},
-    {"value", COLUMN_REAL, "", "the number"},
-};
+#define RAW_ROW(X)                                                                                 \
+    X(INTEGER, batch, "", "which batch entry", (int64_t)i->batch)                                  \
+    X(INTEGER, head, "", "which head of it", (int64_t)i->head)                                     \
+    X(INTEGER, m, "", "landmarks", (int64_t)i->m)                                                  \
+    X(INTEGER, sampling, "", "which of inspect_samplings", i->sampling)                            \
+    X(BOOLEAN, main, "", "whether it is the first that applies", i->main)                          \
+    X(INTEGER, part, "", "a fact_group, or one of raw_part", part)                                 \
+    X(INTEGER, which, "", "which inverse or precision", which)                                     \
+    X(INTEGER, index, "", "which field, eigenvalue or step", index)                                \
+    X(REAL, value, "", "the number", value)
+const column inspect_raw_columns[INSPECT_RAW_COLUMNS] = {RAW_ROW(LIST_COLUMN)};
 
 enum raw_part { PART_SPECTRUM = FACTS_COUNT, PART_CURVE };
-enum {
-    RAW_BATCH,
-    RAW_HEAD,
-    RAW_M,
-    RAW_SAMPLING,
-    RAW_MAIN,
-    RAW_PART,
-    RAW_WHICH,
-    RAW_INDEX,
-    RAW_VALUE
-};
 
-static void put(const inspection *i, int part, int which, int64_t index, double value, table *raw)
+static void put(const inspection *i, int part, int which, int64_t index, double value, table *to)
 {
-    table_integer(raw, (int64_t)i->batch);
-    table_integer(raw, (int64_t)i->head);
-    table_integer(raw, (int64_t)i->m);
-    table_integer(raw, i->sampling);
-    table_boolean(raw, i->main);
-    table_integer(raw, part);
-    table_integer(raw, which);
-    table_integer(raw, index);
-    table_real(raw, value);
+    RAW_ROW(LIST_PUT)
+}
+
+typedef struct {
+    RAW_ROW(LIST_MEMBER)
+} raw_row;
+
+static raw_row read_row(const table *from, int64_t at)
+{
+    raw_row r;
+    RAW_ROW(LIST_GET)
+    return r;
 }
 
 static void put_fields(const inspection *i, int group, int which, const void *facts, table *raw)
@@ -150,27 +142,21 @@ static void *facts_of(inspection *i, int part, int64_t which)
     }
 }
 
-static void take(inspection *i, const table *raw, int64_t row)
+static void add_value(inspection *i, const raw_row *r)
 {
-    int part = (int)table_get_integer(raw, row, RAW_PART);
-    int64_t which = table_get_integer(raw, row, RAW_WHICH);
-    int64_t index = table_get_integer(raw, row, RAW_INDEX);
-    double value = table_get_real(raw, row, RAW_VALUE);
-    if (part == PART_SPECTRUM)
-        i->lambda[index] = value;
-    else if (part == PART_CURVE) {
-        i->inverses[which].curve[index] = value;
-        i->inverses[which].length = (int)index + 1;
+    if (r->part == PART_SPECTRUM)
+        i->lambda[r->index] = r->value;
+    else if (r->part == PART_CURVE) {
+        i->inverses[r->which].curve[r->index] = r->value;
+        i->inverses[r->which].length = (int)r->index + 1;
     } else
-        *place_of(&fact_fields[part][index], facts_of(i, part, which)) = value;
+        *place_of(&fact_fields[r->part][r->index], facts_of(i, (int)r->part, r->which)) = r->value;
 }
 
-static bool belongs(const inspection *i, const table *raw, int64_t row)
+static bool belongs(const inspection *i, const raw_row *r)
 {
-    return i->batch == (double)table_get_integer(raw, row, RAW_BATCH) &&
-           i->head == (double)table_get_integer(raw, row, RAW_HEAD) &&
-           i->m == (double)table_get_integer(raw, row, RAW_M) &&
-           i->sampling == (int)table_get_integer(raw, row, RAW_SAMPLING);
+    return i->batch == (double)r->batch && i->head == (double)r->head && i->m == (double)r->m &&
+           i->sampling == r->sampling;
 }
 
 inspection_list inspections_read(const table *raw)
@@ -178,19 +164,20 @@ inspection_list inspections_read(const table *raw)
     inspection_list list = {0};
     int64_t capacity = 0;
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        if (list.count == 0 || !belongs(list.items[list.count - 1], raw, row)) {
+        raw_row r = read_row(raw, row);
+        if (list.count == 0 || !belongs(list.items[list.count - 1], &r)) {
             if (list.count == capacity) {
                 capacity = capacity ? 2 * capacity : 64;
                 list.items = must_resize(list.items, (size_t)capacity, sizeof(inspection *));
             }
-            inspection *i = inspection_create(table_get_integer(raw, row, RAW_M));
-            i->batch = (double)table_get_integer(raw, row, RAW_BATCH);
-            i->head = (double)table_get_integer(raw, row, RAW_HEAD);
-            i->sampling = (int)table_get_integer(raw, row, RAW_SAMPLING);
-            i->main = table_get_boolean(raw, row, RAW_MAIN);
+            inspection *i = inspection_create(r.m);
+            i->batch = (double)r.batch;
+            i->head = (double)r.head;
+            i->sampling = (int)r.sampling;
+            i->main = r.main;
             list.items[list.count++] = i;
         }
-        take(list.items[list.count - 1], raw, row);
+        add_value(list.items[list.count - 1], &r);
     }
     return list;
 }

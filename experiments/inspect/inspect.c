@@ -20,64 +20,72 @@ enum { USUAL_HEADS = 8, MOST_INSPECTED = 1024 };
 
 /* ---- Columns ---- */
 
-#define HEAD_COLUMNS                                                                               \
-    {"batch", COLUMN_INTEGER, "", "from 0; inputs by name are one"},                               \
-        {"head", COLUMN_INTEGER, "", "of that batch entry, from 0"},                               \
-        {"m", COLUMN_INTEGER, "", "landmarks: A = K(L, L) is m x m"},                              \
-    {                                                                                              \
-        "sampling", COLUMN_TEXT, "",                                                               \
-            "how landmarks are taken: pool, averages on the grid; window, of consecutive tokens; " \
-            "random, first, kmeans (10 Lloyd steps), leverage, rpcholesky, greedy as in "          \
-            "attnum/sampling.h; given, those of --landmarks"                                       \
-    }
+#define HEAD_ROW(X)                                                                                \
+    X(INTEGER, batch, "", "from 0; inputs by name are one", (int64_t)i->batch)                     \
+    X(INTEGER, head, "", "of that batch entry, from 0", (int64_t)i->head)                          \
+    X(INTEGER, m, "", "landmarks: A = K(L, L) is m x m", (int64_t)i->m)                            \
+    X(TEXT, sampling, "",                                                                          \
+      "how landmarks are taken: pool, averages on the grid; window, of consecutive tokens; "       \
+      "random, first, kmeans (10 Lloyd steps), leverage, rpcholesky, greedy as in "                \
+      "attnum/sampling.h; given, those of --landmarks",                                            \
+      inspect_samplings[i->sampling].name)
+#define MATRIX_ROW(X)                                                                              \
+    HEAD_ROW(X)                                                                                    \
+    X(BOOLEAN, main, "",                                                                           \
+      "the sampling that SOFT has without training, pool, on no grid window; or given; for m "     \
+      "above 64, unless --full is given, the only one whose inverses and precisions are measured", \
+      i->main)
+#define INVERSE_ROW(X)                                                                             \
+    HEAD_ROW(X)                                                                                    \
+    X(TEXT, inverse, "", "as `attnum list inverses` names it",                                     \
+      atn_inverse_name((atn_inverse_method)k))
+#define PRECISION_ROW(X)                                                                           \
+    HEAD_ROW(X)                                                                                    \
+    X(TEXT, precision, "",                                                                         \
+      "of A and of the iteration; tf32, f16 and bf16 are emulated: every array rounded, sums in "  \
+      "f32",                                                                                       \
+      precision_name(precisions[k]))
+#define SPECTRUM_ROW(X)                                                                            \
+    HEAD_ROW(X)                                                                                    \
+    X(INTEGER, index, "", "i of lambda_i, from 1, the largest first", j + 1)                       \
+    X(REAL, eigenvalue, "", "lambda_i of A in f64, by dsyevd, checked by dsyevr", i->lambda[j])    \
+    X(BOOLEAN, below_floor, "", "|lambda_i| < m 2^-53 lambda_1: rounding",                         \
+      !(fabs(i->lambda[j]) >= floor))
+
+#define RULE_ROW(X)                                                                                \
+    X(TEXT, rule, "", "what the advice is about; at most one line of each", line->rule)
+#define ADVICE_ROW(X)                                                                              \
+    X(TEXT, severity, "", "warning, tip or fine", advice_level_name(line->level))                  \
+    RULE_ROW(X)                                                                                    \
+    X(TEXT, basis, "", "what the numbers are: measured, predicted by a closed form, or certified", \
+      line->basis)                                                                                 \
+    X(TEXT, advice, "", "the sentence; its numbers in full are in inspect_advice_numbers",         \
+      line->text)
+#define NUMBER_ROW(X)                                                                              \
+    RULE_ROW(X)                                                                                    \
+    X(INTEGER_IF, batch, "", "whose number it is; missing: all heads'", !isnan(n->batch),          \
+      (int64_t)n->batch)                                                                           \
+    X(INTEGER_IF, head, "", "the same", !isnan(n->head), (int64_t)n->head)                         \
+    X(INTEGER_IF, m, "", "of how many landmarks; missing: over all that were looked at",           \
+      !isnan(n->m), (int64_t)n->m)                                                                 \
+    X(TEXT_IF, of, "", "the inverse, precision or sampling it is of; missing: the matrix's",       \
+      n->of, n->of)                                                                                \
+    X(TEXT, number, "",                                                                            \
+      "its column in the other tables (medians over heads where head is missing and m is not; "    \
+      "the worst where both are); matrices: how many were looked at; concerned: how many of them " \
+      "are on the wrong side of the rule's limit; lost_mode: what X_20 misses of the largest "     \
+      "mode",                                                                                      \
+      n->name)                                                                                     \
+    X(REAL_IF, value, "", "in full; infinite: not reached everywhere", !isnan(n->value), n->value)
 
 #define AS_COLUMN(name, member, type, text) {name, type, "", text},
-
-static const column matrix_columns[] = {
-    HEAD_COLUMNS,
-    {"main", COLUMN_BOOLEAN, "",
-     "the sampling that SOFT has without training, pool, on no grid window; or given; for m above "
-     "64, unless --full is given, the only one whose inverses and precisions are measured"},
-    MATRIX_FACTS(AS_COLUMN)};
-static const column inverse_columns[] = {
-    HEAD_COLUMNS,
-    {"inverse", COLUMN_TEXT, "", "as `attnum list inverses` names it"},
-    INVERSE_FACTS(AS_COLUMN)};
-static const column precision_columns[] = {
-    HEAD_COLUMNS,
-    {"precision", COLUMN_TEXT, "",
-     "of A and of the iteration; tf32, f16 and bf16 are emulated: every array rounded, sums in f32"},
-    PRECISION_FACTS(AS_COLUMN){"safe", COLUMN_BOOLEAN, "", "best_residual is at most 0.01"}};
-static const column spectrum_columns[] = {
-    HEAD_COLUMNS,
-    {"index", COLUMN_INTEGER, "", "i of lambda_i, from 1, the largest first"},
-    {"eigenvalue", COLUMN_REAL, "", "lambda_i of A in f64, by dsyevd, checked by dsyevr"},
-    {"below_floor", COLUMN_BOOLEAN, "", "|lambda_i| < m 2^-53 lambda_1: rounding"},
-};
-
-#define RULE_COLUMN                                                                                \
-    {                                                                                              \
-        "rule", COLUMN_TEXT, "", "what the advice is about; at most one line of each"              \
-    }
-static const column advice_columns[] = {
-    {"severity", COLUMN_TEXT, "", "warning, tip or fine"},
-    RULE_COLUMN,
-    {"basis", COLUMN_TEXT, "",
-     "what the numbers are: measured, predicted by a closed form, or certified"},
-    {"advice", COLUMN_TEXT, "", "the sentence; its numbers in full are in inspect_advice_numbers"},
-};
-static const column number_columns[] = {
-    RULE_COLUMN,
-    {"batch", COLUMN_INTEGER, "", "whose number it is; missing: all heads'"},
-    {"head", COLUMN_INTEGER, "", "the same"},
-    {"m", COLUMN_INTEGER, "", "of how many landmarks; missing: over all that were looked at"},
-    {"of", COLUMN_TEXT, "", "the inverse, precision or sampling it is of; missing: the matrix's"},
-    {"number", COLUMN_TEXT, "",
-     "its column in the other tables (medians over heads where head is missing and m is not; the "
-     "worst where both are); matrices: how many were looked at; concerned: how many of them are "
-     "on the wrong side of the rule's limit; lost_mode: what X_20 misses of the largest mode"},
-    {"value", COLUMN_REAL, "", "in full; infinite: not reached everywhere"},
-};
+static const column matrix_columns[] = {MATRIX_ROW(LIST_COLUMN) MATRIX_FACTS(AS_COLUMN)};
+static const column inverse_columns[] = {INVERSE_ROW(LIST_COLUMN) INVERSE_FACTS(AS_COLUMN)};
+static const column precision_columns[] = {PRECISION_ROW(LIST_COLUMN) PRECISION_FACTS(AS_COLUMN){
+    "safe", COLUMN_BOOLEAN, "", "best_residual is at most 0.01"}};
+static const column spectrum_columns[] = {SPECTRUM_ROW(LIST_COLUMN)};
+static const column advice_columns[] = {ADVICE_ROW(LIST_COLUMN)};
+static const column number_columns[] = {NUMBER_ROW(LIST_COLUMN)};
 
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 
@@ -313,78 +321,53 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- Tables ---- */
 
-static void add_number(table *t, column_type type, double value)
-{
-    if (isnan(value))
-        table_missing(t);
-    else if (type == COLUMN_INTEGER)
-        table_integer(t, (int64_t)value);
-    else if (type == COLUMN_BOOLEAN)
-        table_boolean(t, value > 0);
-    else
-        table_real(t, value);
-}
-
-static void add_keys(table *t, const inspection *i)
-{
-    table_integer(t, (int64_t)i->batch);
-    table_integer(t, (int64_t)i->head);
-    table_integer(t, (int64_t)i->m);
-    table_text(t, inspect_samplings[i->sampling].name);
-}
-
 static void add_fields(table *t, fact_group group, const void *facts)
 {
-    for (const fact_field *f = fact_fields[group]; f->name; f++)
-        add_number(t, f->type, fact_get(f, facts));
+    for (const fact_field *f = fact_fields[group]; f->name; f++) {
+        double value = fact_get(f, facts);
+        if (isnan(value))
+            table_missing(t);
+        else if (f->type == COLUMN_INTEGER)
+            table_integer(t, (int64_t)value);
+        else if (f->type == COLUMN_BOOLEAN)
+            table_boolean(t, value > 0);
+        else
+            table_real(t, value);
+    }
 }
 
 static void add_rows(const inspection *i, table **tables)
 {
-    add_keys(tables[OUT_MATRIX], i);
-    table_boolean(tables[OUT_MATRIX], i->main);
-    add_fields(tables[OUT_MATRIX], FACTS_MATRIX, i);
+    table *to = tables[OUT_MATRIX];
+    MATRIX_ROW(LIST_PUT)
+    add_fields(to, FACTS_MATRIX, i);
+    to = tables[OUT_INVERSES];
     for (int k = 0; k < ATN_INVERSE_COUNT; k++)
         if (i->inverses[k].published_steps > 0) {
-            add_keys(tables[OUT_INVERSES], i);
-            table_text(tables[OUT_INVERSES], atn_inverse_name((atn_inverse_method)k));
-            add_fields(tables[OUT_INVERSES], FACTS_INVERSE, &i->inverses[k]);
+            INVERSE_ROW(LIST_PUT)
+            add_fields(to, FACTS_INVERSE, &i->inverses[k]);
         }
+    to = tables[OUT_PRECISIONS];
     for (int k = 0; k < PRECISIONS; k++)
         if (!isnan(i->precisions[k].rank)) {
-            add_keys(tables[OUT_PRECISIONS], i);
-            table_text(tables[OUT_PRECISIONS], precision_name(precisions[k]));
-            add_fields(tables[OUT_PRECISIONS], FACTS_PRECISION, &i->precisions[k]);
-            table_boolean(tables[OUT_PRECISIONS], advice_is_safe(&i->precisions[k]));
+            PRECISION_ROW(LIST_PUT)
+            add_fields(to, FACTS_PRECISION, &i->precisions[k]);
+            table_boolean(to, advice_is_safe(&i->precisions[k]));
         }
+    to = tables[OUT_SPECTRUM];
+    double floor = i->m * atn_dtype_roundoff(ATN_F64) * i->lambda_max;
     for (int64_t j = 0; j < (int64_t)i->m; j++) {
-        double floor = i->m * atn_dtype_roundoff(ATN_F64) * i->lambda_max;
-        add_keys(tables[OUT_SPECTRUM], i);
-        table_integer(tables[OUT_SPECTRUM], j + 1);
-        table_real(tables[OUT_SPECTRUM], i->lambda[j]);
-        table_boolean(tables[OUT_SPECTRUM], !(fabs(i->lambda[j]) >= floor));
+        SPECTRUM_ROW(LIST_PUT)
     }
 }
 
 static void add_advice(const advice_line *line, table **tables)
 {
-    table_text(tables[OUT_ADVICE], advice_level_name(line->level));
-    table_text(tables[OUT_ADVICE], line->rule);
-    table_text(tables[OUT_ADVICE], line->basis);
-    table_text(tables[OUT_ADVICE], line->text);
-    for (int i = 0; i < line->number_count; i++) {
-        const advice_number *number = &line->numbers[i];
-        table *t = tables[OUT_NUMBERS];
-        table_text(t, line->rule);
-        add_number(t, COLUMN_INTEGER, number->batch);
-        add_number(t, COLUMN_INTEGER, number->head);
-        add_number(t, COLUMN_INTEGER, number->m);
-        if (number->of)
-            table_text(t, number->of);
-        else
-            table_missing(t);
-        table_text(t, number->name);
-        add_number(t, COLUMN_REAL, number->value);
+    table *to = tables[OUT_ADVICE];
+    ADVICE_ROW(LIST_PUT)
+    to = tables[OUT_NUMBERS];
+    for (const advice_number *n = line->numbers; n < line->numbers + line->number_count; n++) {
+        NUMBER_ROW(LIST_PUT)
     }
 }
 

@@ -23,40 +23,30 @@ static void add_spread(table *t, column_values *v, double place)
     table_real(t, place == 0 ? v->values[0] : place == 1 ? v->values[v->count - 1] : middle);
 }
 
-/* A quantile of a field over heads: place 0 is the smallest, 1/2 the median, 1 the largest value.
- */
+/* X(column, member, place): a quantile of a member over heads; place 0 is the smallest, 1/2 the
+ * median, 1 the largest value. */
+#define QUANTILES(X)                                                                               \
+    X("kappa: median", kappa, 0.5)                                                                 \
+    X("most", kappa, 1)                                                                            \
+    X("rank f64: least", rank_f64, 0)                                                              \
+    X("f32", rank_f32, 0)                                                                          \
+    X("bf16", rank_bf16, 0)                                                                        \
+    X("inverted by 20: least", inverted, 0)                                                        \
+    X("trace error: median", trace_error, 0.5)                                                     \
+    X("best", best_trace_error, 0.5)                                                               \
+    X("|S^|: most", soft_norm, 1)                                                                  \
+    X("normalised", softpp_norm, 1)
+#define AS_QUANTILE(column, member, place) {offsetof(inspection, member), place},
+#define AS_COLUMN(name, ...)               {name, COLUMN_REAL, "", ""},
+
 static const struct {
-    const char *name;
     size_t offset;
     double place;
-} shown[] = {
-    {"kappa: median", offsetof(inspection, kappa), 0.5},
-    {"most", offsetof(inspection, kappa), 1},
-    {"rank f64: least", offsetof(inspection, rank_f64), 0},
-    {"f32", offsetof(inspection, rank_f32), 0},
-    {"bf16", offsetof(inspection, rank_bf16), 0},
-    {"inverted by 20: least", offsetof(inspection, inverted), 0},
-    {"trace error: median", offsetof(inspection, trace_error), 0.5},
-    {"best", offsetof(inspection, best_trace_error), 0.5},
-    {"|S^|: most", offsetof(inspection, soft_norm), 1},
-    {"normalised", offsetof(inspection, softpp_norm), 1},
-};
+} shown[] = {QUANTILES(AS_QUANTILE)};
 enum { SHOWN = sizeof shown / sizeof *shown };
 
 static const column columns[] = {
-    {"m", COLUMN_INTEGER, "", ""},
-    {"sampling", COLUMN_TEXT, "", ""},
-    {"kappa: median", COLUMN_REAL, "", ""},
-    {"most", COLUMN_REAL, "", ""},
-    {"rank f64: least", COLUMN_REAL, "", ""},
-    {"f32", COLUMN_REAL, "", ""},
-    {"bf16", COLUMN_REAL, "", ""},
-    {"inverted by 20: least", COLUMN_REAL, "", ""},
-    {"trace error: median", COLUMN_REAL, "", ""},
-    {"best", COLUMN_REAL, "", ""},
-    {"|S^|: most", COLUMN_REAL, "", ""},
-    {"normalised", COLUMN_REAL, "", ""},
-};
+    {"m", COLUMN_INTEGER, "", ""}, {"sampling", COLUMN_TEXT, "", ""}, QUANTILES(AS_COLUMN)};
 
 static void add_row(const inspection_list *list, double m, int sampling, table *t)
 {
@@ -91,27 +81,20 @@ table *inspect_summary(const inspection_list *list)
 
 /* ---- The worst head ---- */
 
+#define INVERSE_NUMBERS(X)                                                                         \
+    X("T", published_steps)                                                                        \
+    X("residual after T", residual)                                                                \
+    X("predicted", predicted)                                                                      \
+    X("steps to 1e-3", steps[0])                                                                   \
+    X("predicted", steps_predicted[0])                                                             \
+    X("products", products[0])                                                                     \
+    X("steps to 1e-6", steps[1])                                                                   \
+    X("predicted", steps_predicted[1])                                                             \
+    X("products", products[1])
+#define AS_INVERSE(name, member) offsetof(inverse_facts, member),
 static const column inverse_columns[] = {
-    {"m", COLUMN_INTEGER, "", ""},
-    {"inverse", COLUMN_TEXT, "", ""},
-    {"T", COLUMN_REAL, "", ""},
-    {"residual after T", COLUMN_REAL, "", ""},
-    {"predicted", COLUMN_REAL, "", ""},
-    {"steps to 1e-3", COLUMN_REAL, "", ""},
-    {"predicted", COLUMN_REAL, "", ""},
-    {"products", COLUMN_REAL, "", ""},
-    {"steps to 1e-6", COLUMN_REAL, "", ""},
-    {"predicted", COLUMN_REAL, "", ""},
-    {"products", COLUMN_REAL, "", ""},
-};
-
-static const size_t inverse_offsets[] = {
-    offsetof(inverse_facts, published_steps),    offsetof(inverse_facts, residual),
-    offsetof(inverse_facts, predicted),          offsetof(inverse_facts, steps[0]),
-    offsetof(inverse_facts, steps_predicted[0]), offsetof(inverse_facts, products[0]),
-    offsetof(inverse_facts, steps[1]),           offsetof(inverse_facts, steps_predicted[1]),
-    offsetof(inverse_facts, products[1]),
-};
+    {"m", COLUMN_INTEGER, "", ""}, {"inverse", COLUMN_TEXT, "", ""}, INVERSE_NUMBERS(AS_COLUMN)};
+static const size_t inverse_offsets[] = {INVERSE_NUMBERS(AS_INVERSE)};
 
 /* The largest value over the main items of m of a number at an offset into the facts; -1 steps
  * count as infinitely many. */
@@ -154,17 +137,15 @@ table *inspect_inverse_summary(const inspection_list *list)
     return t;
 }
 
-static const column precision_columns[] = {
-    {"m", COLUMN_INTEGER, "", ""},
-    {"precision", COLUMN_TEXT, "", ""},
-    {"best residual", COLUMN_REAL, "", ""},
-    {"after steps", COLUMN_REAL, "", ""},
-    {"residual after 20", COLUMN_REAL, "", ""},
-};
-
-static const size_t precision_offsets[] = {offsetof(precision_facts, best),
-                                           offsetof(precision_facts, best_steps),
-                                           offsetof(precision_facts, fixed)};
+#define PRECISION_NUMBERS(X)                                                                       \
+    X("best residual", best)                                                                       \
+    X("after steps", best_steps)                                                                   \
+    X("residual after 20", fixed)
+#define AS_PRECISION(name, member) offsetof(precision_facts, member),
+static const column precision_columns[] = {{"m", COLUMN_INTEGER, "", ""},
+                                           {"precision", COLUMN_TEXT, "", ""},
+                                           PRECISION_NUMBERS(AS_COLUMN)};
+static const size_t precision_offsets[] = {PRECISION_NUMBERS(AS_PRECISION)};
 
 table *inspect_precision_summary(const inspection_list *list)
 {
