@@ -436,24 +436,24 @@ static void add_fits(const table *raw, table *fits)
 
 /* ---- Printed summary ---- */
 
-static const column summary_columns[] = {
-    {"input", COLUMN_TEXT, "", ""},
-    {"norm", COLUMN_TEXT, "", ""},
-    {"norm_form", COLUMN_TEXT, "", ""},
-    {"n", COLUMN_INTEGER, "", ""},
-    {"tokens_digits", COLUMN_REAL, "", ""},
-    {"channels_digits", COLUMN_REAL, "", ""},
-    {"order_difference", COLUMN_REAL, "", ""},
-    {"weights_vanished", COLUMN_REAL, "", ""},
-    {"weights_nonfinite", COLUMN_REAL, "", ""},
-    {"outcome", COLUMN_TEXT, "", ""},
-};
+#define SUMMARY_ROW(X)                                                                             \
+    X(TEXT, input, "", "", cell_text(raw, row, "input"))                                           \
+    X(TEXT, norm, "", "", cell_text(raw, row, "norm"))                                             \
+    X(TEXT, norm_form, "", "", cell_text(raw, row, "norm_form"))                                   \
+    X(INTEGER, n, "", "", cell_integer(raw, row, "n"))                                             \
+    X(REAL, tokens_digits, "", "", cell_real(raw, row, "digits"))                                  \
+    X(REAL, channels_digits, "", "", cell_real(raw, row + 1, "digits"))                            \
+    X(REAL_IF, order_difference, "", "", !isnan(difference), difference)                           \
+    X(REAL, weights_vanished, "", "", cell_real(raw, row, "first_vanished"))                       \
+    X(REAL, weights_nonfinite, "", "", cell_real(raw, row, "first_nonfinite"))                     \
+    X(TEXT, outcome, "", "", cell_text(raw, row, "outcome"))
+static const column summary_columns[] = {SUMMARY_ROW(LIST_COLUMN)};
 
 /* Prints f16 at the largest n of each input; the row of channels-first follows that of
  * tokens-first. */
 static void print_half(const table *raw)
 {
-    table *t = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
+    table *to = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
     for (int64_t row = 0; row + 1 < table_rows(raw); row++) {
         bool last = true;
         for (int64_t other = row + 1; other < table_rows(raw) && last; other++)
@@ -462,20 +462,11 @@ static void print_half(const table *raw)
         if (!last || !cell_is(raw, row, "storage", "f16") ||
             !cell_is(raw, row, "order", "tokens") || cell_integer(raw, row, "d") != TOKEN_DIM)
             continue;
-        table_text(t, table_get_text(raw, row, 0));
-        table_text(t, cell_text(raw, row, "norm"));
-        table_text(t, cell_text(raw, row, "norm_form"));
-        table_integer(t, cell_integer(raw, row, "n"));
-        table_real(t, cell_real(raw, row, "digits"));
-        table_real(t, cell_real(raw, row + 1, "digits"));
         double difference = cell_real(raw, row, "order_difference");
-        table_real_if(t, !isnan(difference), difference);
-        table_real(t, cell_real(raw, row, "first_vanished"));
-        table_real(t, cell_real(raw, row, "first_nonfinite"));
-        table_text(t, cell_text(raw, row, "outcome"));
+        SUMMARY_ROW(LIST_PUT)
     }
-    table_print(t, table_rows(t), report_stream());
-    table_free(t);
+    table_print(to, table_rows(to), report_stream());
+    table_free(to);
 }
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)

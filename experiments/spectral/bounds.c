@@ -451,16 +451,19 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 }
 
 /* Prints a line per statement: how many rows satisfy it, and the largest ratio. */
-static const column summary_columns[] = {
-    {"statement", COLUMN_TEXT, "", ""},     {"proved", COLUMN_BOOLEAN, "", ""},
-    {"rows", COLUMN_INTEGER, "", ""},       {"within", COLUMN_INTEGER, "", ""},
-    {"largest_ratio", COLUMN_REAL, "", ""}, {"of_input", COLUMN_TEXT, "", ""},
-};
+#define SUMMARY_ROW(X)                                                                             \
+    X(TEXT, statement, "", "", st->name)                                                           \
+    X(BOOLEAN, proved, "", "", st->proved)                                                         \
+    X(INTEGER, rows, "", "", rows)                                                                 \
+    X(INTEGER, within, "", "", kept)                                                               \
+    X(REAL, largest_ratio, "", "", table_get_real(raw, worst, ratio))                              \
+    X(TEXT, of_input, "", "", cell_text(raw, worst, "input"))
+static const column summary_columns[] = {SUMMARY_ROW(LIST_COLUMN)};
 
-static void summarise(const table *raw, const statement *st, table *summary)
+static void summarise(const table *raw, const statement *st, table *to)
 {
-    int name = table_column(raw, "statement"), input_column = table_column(raw, "input");
-    int ratio = table_column(raw, "ratio"), within = table_column(raw, "within");
+    int name = table_column(raw, "statement"), ratio = table_column(raw, "ratio");
+    int within = table_column(raw, "within");
     int64_t rows = 0, kept = 0, worst = -1;
     for (int64_t row = 0; row < table_rows(raw); row++) {
         if (strcmp(table_get_text(raw, row, name), st->name) != 0)
@@ -472,18 +475,13 @@ static void summarise(const table *raw, const statement *st, table *summary)
     }
     if (rows == 0)
         return;
-    table_text(summary, st->name);
-    table_boolean(summary, st->proved);
-    table_integer(summary, rows);
-    table_integer(summary, kept);
-    table_real(summary, table_get_real(raw, worst, ratio));
-    table_text(summary, table_get_text(raw, worst, input_column));
+    SUMMARY_ROW(LIST_PUT)
 }
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     table *summary =
-        table_create(summary_columns, (int)(sizeof summary_columns / sizeof *summary_columns));
+        table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
     for (int i = 0; i < STATEMENTS; i++)
         summarise(raw, &statements[i], summary);
     table_print(summary, table_rows(summary), report_stream());

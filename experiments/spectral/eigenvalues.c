@@ -58,22 +58,21 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 }
 
 /* Prints a line per spectrum: its ends, and how much of it is above the floor of f64. */
-static const column summary_columns[] = {
-    {"input", COLUMN_TEXT, "", ""},
-    {"m", COLUMN_INTEGER, "", ""},
-    {"sample", COLUMN_INTEGER, "", ""},
-    {"lambda_1", COLUMN_REAL, "", ""},
-    {"lambda_m", COLUMN_REAL, "", ""},
-    {"above_floor", COLUMN_INTEGER, "", ""},
-    {"half_of_trace", COLUMN_INTEGER, "", ""}, /* how many eigenvalues hold half of m */
-};
+#define SUMMARY_ROW(X)                                                                             \
+    X(TEXT, input, "", "", input_name(p->in))                                                      \
+    X(INTEGER, m, "", "", p->m)                                                                    \
+    X(INTEGER, sample, "", "", p->sample)                                                          \
+    X(REAL, lambda_1, "", "", table_get_real(raw, row, eigenvalue))                                \
+    X(REAL, lambda_m, "", "", table_get_real(raw, row + p->m - 1, eigenvalue))                     \
+    X(INTEGER, above_floor, "", "", above)                                                         \
+    X(INTEGER, half_of_trace, "", "how many eigenvalues hold half of m", half)
+static const column summary_columns[] = {SUMMARY_ROW(LIST_COLUMN)};
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const landmark_sweep *sweep = state;
     int eigenvalue = table_column(raw, "eigenvalue"), below = table_column(raw, "below_floor");
-    table *summary =
-        table_create(summary_columns, (int)(sizeof summary_columns / sizeof *summary_columns));
+    table *to = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
     int64_t row = 0;
     for (int64_t i = 0; i < sweep->count; i++) {
         const landmark_point *p = &sweep->points[i];
@@ -84,17 +83,11 @@ static int finish(const program_options *s, const void *state, const table *raw,
             half += sum < 0.5 * (double)p->m;
             sum += table_get_real(raw, row + j, eigenvalue);
         }
-        table_text(summary, input_name(p->in));
-        table_integer(summary, p->m);
-        table_integer(summary, p->sample);
-        table_real(summary, table_get_real(raw, row, eigenvalue));
-        table_real(summary, table_get_real(raw, row + p->m - 1, eigenvalue));
-        table_integer(summary, above);
-        table_integer(summary, half);
+        SUMMARY_ROW(LIST_PUT)
         row += p->m;
     }
-    table_print(summary, table_rows(summary), report_stream());
-    table_free(summary);
+    table_print(to, table_rows(to), report_stream());
+    table_free(to);
     return EXIT_PASS;
 }
 

@@ -277,20 +277,21 @@ static int prepare(const program_options *s, void **state, int64_t *points)
 
 /* ---- norm_growth_fit.csv ---- */
 
-static const column fit_columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens"},
-    {"quantity", COLUMN_TEXT, "", "the fitted column of norm_growth.csv"},
-    {"law", COLUMN_TEXT, "", "power: c m^p; exponential_sqrt: c exp(p sqrt(m))"},
-    {"exponent", COLUMN_REAL, "", "p, by least squares on the logarithms"},
-    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
-    {"residual", COLUMN_REAL, "", "root mean square of log10(value / fit)"},
-    {"points", COLUMN_INTEGER, "",
-     "rows fitted: those whose value is positive and not a lower bound (certified values are none); "
-     "an iterate is never one, but may be 0"},
-    {"m_min", COLUMN_INTEGER, "", "the smallest m fitted"},
-    {"m_max", COLUMN_INTEGER, "", "the largest m fitted"},
-};
+#define FIT_ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", name)                                             \
+    X(TEXT, sampling, "", "how landmarks come from tokens", sampling)                                  \
+    X(TEXT, quantity, "", "the fitted column of norm_growth.csv", quantity)                            \
+    X(TEXT, law, "", "power: c m^p; exponential_sqrt: c exp(p sqrt(m))", growth_law_name(law))         \
+    X(REAL_IF, exponent, "", "p, by least squares on the logarithms", found, fit.exponent)             \
+    X(REAL_IF, std_error, "", "standard error of p, from the residuals", found, fit.std_error)         \
+    X(REAL_IF, residual, "", "root mean square of log10(value / fit)", found, fit.residual)            \
+    X(INTEGER, points, "",                                                                             \
+      "rows fitted: those whose value is positive and not a lower bound (certified values are none); " \
+      "an iterate is never one, but may be 0",                                                         \
+      taken->count)                                                                                    \
+    X(INTEGER_IF, m_min, "", "the smallest m fitted", taken->count > 0, (int64_t)least)                \
+    X(INTEGER_IF, m_max, "", "the largest m fitted", taken->count > 0, (int64_t)most)
+static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
 
 /* A fitted column, and the column that marks lower bounds. */
@@ -325,7 +326,7 @@ static void take_points(const table *raw, const char *name, const char *sampling
     }
 }
 
-static void add_fit(table *fits, const char *name, const char *sampling, const char *quantity,
+static void add_fit(table *to, const char *name, const char *sampling, const char *quantity,
                     growth_law law, const growth_points *taken)
 {
     growth_fit fit = {0};
@@ -335,16 +336,7 @@ static void add_fit(table *fits, const char *name, const char *sampling, const c
         least = fmin(least, taken->m[i]);
         most = fmax(most, taken->m[i]);
     }
-    const double numbers[] = {fit.exponent, fit.std_error, fit.residual};
-    table_text(fits, name);
-    table_text(fits, sampling);
-    table_text(fits, quantity);
-    table_text(fits, growth_law_name(law));
-    for (int i = 0; i < 3; i++)
-        found ? table_real(fits, numbers[i]) : table_missing(fits);
-    table_integer(fits, taken->count);
-    taken->count > 0 ? table_integer(fits, (int64_t)least) : table_missing(fits);
-    taken->count > 0 ? table_integer(fits, (int64_t)most) : table_missing(fits);
+    FIT_ROW(LIST_PUT)
 }
 
 /* Prints how many rows f64 could not resolve, and how many of them were certified. */

@@ -443,28 +443,31 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- resolution_fit.csv ---- */
 
-static const column fit_columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"view", COLUMN_TEXT, "", "enlarged or cropped"},
-    {"landmarks", COLUMN_TEXT, "", "none, m49, stride2 or stride4"},
-    {"operator", COLUMN_TEXT, "", "gaussian, softmax, soft or softpp"},
-    {"inverse", COLUMN_TEXT, "", "exact, nr-paper, nr-soft, nr-softpp or empty"},
-    {"exponent", COLUMN_REAL, "", "p of norm = c n^p, by least squares on the logarithms"},
-    {"std_error", COLUMN_REAL, "",
-     "standard error of p, from the residuals: differences between samples count in it"},
-    {"residual", COLUMN_REAL, "", "root mean square of log10(norm / fit)"},
-    {"points", COLUMN_INTEGER, "", "rows fitted: those that are not below the floor"},
-    {"left_out", COLUMN_INTEGER, "", "rows that are"},
-    {"n_min", COLUMN_INTEGER, "", "the smallest n fitted"},
-    {"n_max", COLUMN_INTEGER, "", "the largest n fitted"},
-};
+#define FIT_ROW(X)                                                                                 \
+    X(TEXT, input, "", "where the tokens come from", cell_text(raw, row, "input"))                 \
+    X(TEXT, view, "", "enlarged or cropped", cell_text(raw, row, "view"))                          \
+    X(TEXT, landmarks, "", "none, m49, stride2 or stride4", cell_text(raw, row, "landmarks"))      \
+    X(TEXT, operator, "", "gaussian, softmax, soft or softpp", cell_text(raw, row, "operator"))    \
+    X(TEXT, inverse, "", "exact, nr-paper, nr-soft, nr-softpp or empty",                           \
+      cell_text(raw, row, "inverse"))                                                              \
+    X(REAL_IF, exponent, "", "p of norm = c n^p, by least squares on the logarithms", found,       \
+      fit.exponent)                                                                                \
+    X(REAL_IF, std_error, "",                                                                      \
+      "standard error of p, from the residuals: differences between samples count in it", found,   \
+      fit.std_error)                                                                               \
+    X(REAL_IF, residual, "", "root mean square of log10(norm / fit)", found, fit.residual)         \
+    X(INTEGER, points, "", "rows fitted: those that are not below the floor", count)               \
+    X(INTEGER, left_out, "", "rows that are", left_out)                                            \
+    X(INTEGER_IF, n_min, "", "the smallest n fitted", count > 0, least)                            \
+    X(INTEGER_IF, n_max, "", "the largest n fitted", count > 0, most)
+static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
 
 /* The columns that a fit's rows have in common. */
 static const char *const keys[] = {"input", "view", "landmarks", "operator", "inverse"};
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static void add_fit(const table *raw, int64_t row, double *n, double *norms, table *fits)
+static void add_fit(const table *raw, int64_t row, double *n, double *norms, table *to)
 {
     int64_t count = 0, left_out = 0, least = INT64_MAX, most = 0;
     growth_fit fit = {0};
@@ -482,15 +485,7 @@ static void add_fit(const table *raw, int64_t row, double *n, double *norms, tab
         most = tokens > most ? tokens : most;
     }
     bool found = fit_growth(LAW_POWER, count, n, norms, &fit);
-    for (int i = 0; i < KEYS; i++)
-        table_text(fits, cell_text(raw, row, keys[i]));
-    table_real_if(fits, found, fit.exponent);
-    table_real_if(fits, found, fit.std_error);
-    table_real_if(fits, found, fit.residual);
-    table_integer(fits, count);
-    table_integer(fits, left_out);
-    count > 0 ? table_integer(fits, least) : table_missing(fits);
-    count > 0 ? table_integer(fits, most) : table_missing(fits);
+    FIT_ROW(LIST_PUT)
 }
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)

@@ -315,24 +315,25 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- softmax_fit.csv ---- */
 
-static const column fit_columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"keys", COLUMN_TEXT, "", "tokens or other"},
-    {"r", COLUMN_REAL, "", "dominant: the norm of token 1 over that of the others"},
-    {"exponent", COLUMN_REAL, "", "p of |S|_2 = c n^p, by least squares on the logarithms"},
-    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
-    {"residual", COLUMN_REAL, "", "root mean square of log10(norm / fit)"},
-    {"points", COLUMN_INTEGER, "", "rows fitted"},
-    {"norm_max", COLUMN_REAL, "", "the largest |S|_2"},
-    {"root_share_max", COLUMN_REAL, "", "the largest |S|_2 / sqrt(n)"},
-};
+#define FIT_ROW(X)                                                                                 \
+    X(TEXT, input, "", "where the tokens come from", cell_text(raw, row, "input"))                 \
+    X(TEXT, keys, "", "tokens or other", cell_text(raw, row, "keys"))                              \
+    X(REAL_IF, r, "", "dominant: the norm of token 1 over that of the others", !isnan(r), r)       \
+    X(REAL_IF, exponent, "", "p of |S|_2 = c n^p, by least squares on the logarithms", found,      \
+      fit.exponent)                                                                                \
+    X(REAL_IF, std_error, "", "standard error of p, from the residuals", found, fit.std_error)     \
+    X(REAL_IF, residual, "", "root mean square of log10(norm / fit)", found, fit.residual)         \
+    X(INTEGER, points, "", "rows fitted", count)                                                   \
+    X(REAL, norm_max, "", "the largest |S|_2", largest)                                            \
+    X(REAL, root_share_max, "", "the largest |S|_2 / sqrt(n)", share)
+static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
 
 /* The columns that a fit's rows have in common. */
 static const char *const keys[] = {"input", "keys", "r"};
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static void add_fit(const table *raw, int64_t row, double *n, double *norms, table *fits)
+static void add_fit(const table *raw, int64_t row, double *n, double *norms, table *to)
 {
     int64_t count = 0;
     double largest = 0, share = 0, r = cell_real(raw, row, "r");
@@ -346,15 +347,7 @@ static void add_fit(const table *raw, int64_t row, double *n, double *norms, tab
         share = fmax(share, cell_real(raw, i, "norm_over_root"));
     }
     bool found = fit_growth(LAW_POWER, count, n, norms, &fit);
-    table_text(fits, cell_text(raw, row, "input"));
-    table_text(fits, cell_text(raw, row, "keys"));
-    table_real_if(fits, !isnan(r), r);
-    table_real_if(fits, found, fit.exponent);
-    table_real_if(fits, found, fit.std_error);
-    table_real_if(fits, found, fit.residual);
-    table_integer(fits, count);
-    table_real(fits, largest);
-    table_real(fits, share);
+    FIT_ROW(LIST_PUT)
 }
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
