@@ -205,7 +205,7 @@ static void enclose_output(work *w, const ref_certified_soft *p, const arb_mat_t
 }
 
 /* Writes the bounds; false if some are not finite or too far apart. */
-static bool take_output(const arb_mat_t out, double *lower, double *upper)
+static bool write_output(const arb_mat_t out, double *lower, double *upper)
 {
     slong cols = arb_mat_ncols(out);
     double largest = 0, widest = 0;
@@ -236,7 +236,7 @@ static bool try_soft(const ref_certified_soft *p, slong bits, double *lower, dou
         balls_scale(s, p->scale, p->d, bits);
         balls_kernel(pt, p->d, p->tokens, p->landmarks, s, bits);
         enclose_output(&w, p, pt, out);
-        found = take_output(out, lower, upper);
+        found = write_output(out, lower, upper);
         arb_mat_clear(out);
         arb_mat_clear(pt);
         arb_clear(s);

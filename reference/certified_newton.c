@@ -75,7 +75,7 @@ static void iterate(fmpq_mat_t x, const fmpq_mat_t a, const fmpq_t alpha, int k)
     fmpq_mat_clear(product);
 }
 
-static void take_vector(const fmpq_mat_t vector, double *lower, double *upper)
+static void write_vector(const fmpq_mat_t vector, double *lower, double *upper)
 {
     arb_t ball;
     arb_init(ball);
@@ -103,7 +103,7 @@ static void judge(const fmpq_mat_t a, const fmpq_mat_t x, const fmpq_mat_t v,
     fmpq_mat_sub(step, step, image);
     result->residual_is_zero = fmpq_mat_is_zero(step);
     if (lower)
-        take_vector(step, lower, upper);
+        write_vector(step, lower, upper);
     fmpq_mat_clear(step);
     fmpq_mat_clear(image);
 }

@@ -298,7 +298,7 @@ static void add_all(accuracy_sweep *w)
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = 0; variant < info->variant_count; variant++)
-            for (int i = 0; options_take_variant(s, info, variant) && i < w->inputs.count; i++)
+            for (int i = 0; options_include_variant(s, info, variant) && i < w->inputs.count; i++)
                 add_input_points(w,
                                  (accuracy_point){.in = w->inputs.items[i],
                                                   .text = s->inputs.count > 0 ? s->inputs.items[i]

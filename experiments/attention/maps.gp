@@ -2,8 +2,8 @@
 # What one patch of a photograph attends to: the photograph, then a tile per map, which lies over
 # the photograph in grey. Of several crops the last is shown.
 set encoding utf8
-if (!exists("csv2")) csv2 = beside("_image")
-if (!exists("csv3")) csv3 = beside("_summary")
+if (!exists("csv2")) csv2 = sibling("_image")
+if (!exists("csv3")) csv3 = sibling("_summary")
 # Otherwise svg writes its images to separate files.
 embed = terminal eq "svg" ? "standalone" : ""
 set terminal @terminal size 1300,1330 @embed font ",12" background rgb "white"

@@ -91,7 +91,7 @@ static atn_inverse_method find_inverse(atn_operator op, const char *name)
 }
 
 /* Sets the point's inverse in the description of a call. */
-static void take_inverse(const growth_point *p, attention_case *c)
+static void set_inverse(const growth_point *p, attention_case *c)
 {
     if (has_inverse(p->setting.op) && c->desc.inverse.method != p->inverse)
         c->desc.inverse = atn_inverse_defaults(p->inverse);
@@ -102,7 +102,7 @@ static int count_call(atn_context *context, const growth_point *p, int64_t token
     cost_setting setting = p->setting;
     setting.tokens = tokens;
     attention_case c = cost_outline(&setting);
-    take_inverse(p, &c);
+    set_inverse(p, &c);
     atn_status status = atn_attention_cost(context, &c.desc, &c.shape, cost);
     attention_case_free(&c);
     if (status != ATN_OK)
@@ -159,8 +159,8 @@ static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t 
     return usual[i] * scale;
 }
 
-void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
-                       int64_t *by_turns_with)
+void growth_alternate(int64_t count, const int64_t *tokens, const bool *fitted,
+                      int64_t *by_turns_with)
 {
     int64_t least = INT64_MAX;
     for (int64_t i = 0; i < count; i++)
@@ -171,7 +171,7 @@ void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
 }
 
 /* Sets by_turns_with of the points from `start` on, which are one line. */
-static void take_turns(growth_sweep *w, int64_t start)
+static void alternate(growth_sweep *w, int64_t start)
 {
     int64_t count = w->count - start;
     int64_t *tokens = must_allocate(2 * (size_t)count + 1, sizeof *tokens), *with = tokens + count;
@@ -180,7 +180,7 @@ static void take_turns(growth_sweep *w, int64_t start)
         tokens[i] = w->items[start + i].setting.tokens;
         fitted[i] = w->items[start + i].fitted;
     }
-    growth_take_turns(count, tokens, fitted, with);
+    growth_alternate(count, tokens, fitted, with);
     for (int64_t i = 0; i < count; i++)
         w->items[start + i].by_turns_with = with[i];
     free(tokens);
@@ -206,7 +206,7 @@ static int add_tokens_line(growth_sweep *w, const program_options *s, atn_operat
     for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, i)) > 0; i++)
         if (n >= p.setting.landmarks)
             add_point(w, p, n, SOME_TOKENS, cost);
-    take_turns(w, start);
+    alternate(w, start);
     return EXIT_PASS;
 }
 
@@ -235,10 +235,10 @@ static int add_lines_of(growth_sweep *w, const program_options *s, int threads)
 {
     int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        if (options_take_variant(s, atn_operator_get((atn_operator)op), 0))
+        if (options_include_variant(s, atn_operator_get((atn_operator)op), 0))
             code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, threads));
     for (int line = 0; line < LANDMARK_LINES; line++)
-        if (options_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
+        if (options_include_variant(s, atn_operator_get(landmark_lines[line].op), 0))
             code = exit_worst(code, add_landmarks_line(w, s, line, threads));
     return code;
 }
@@ -397,7 +397,7 @@ static atn_status time_calls(atn_context *context, const growth_sweep *w, const 
 
 static atn_status open_plan(atn_context *context, const growth_point *p, timed_call *t)
 {
-    take_inverse(p, &t->call.problem);
+    set_inverse(p, &t->call.problem);
     return atn_attention_plan(context, &t->call.problem.desc, &t->call.problem.shape, &t->plan);
 }
 

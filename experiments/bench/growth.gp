@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Time (per token, so that linear is level) and memory of one forward call over n, and time over m.
 set encoding utf8
-if (!exists("csv2")) csv2 = beside("_fits")
+if (!exists("csv2")) csv2 = sibling("_fits")
 set terminal @terminal size 1700,620 font ",13"
 set output out
 set datafile missing NaN # rows of other lines do not interrupt a line

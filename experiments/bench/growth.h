@@ -19,7 +19,7 @@ bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes
 
 /* Finds for each call of a line, by its number of tokens, the call that it is timed in alternation
  * with: for a fitted call the shortest fitted one; 0: none. */
-void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
-                       int64_t *by_turns_with);
+void growth_alternate(int64_t count, const int64_t *tokens, const bool *fitted,
+                      int64_t *by_turns_with);
 
 #endif

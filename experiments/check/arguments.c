@@ -154,7 +154,7 @@ static int choose_operator(const program_options *s, attention_choice *choice)
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = info->variant_count - 1; variant >= 0; variant--)
-            if (options_take_variant(s, info, variant)) {
+            if (options_include_variant(s, info, variant)) {
                 choice->op = (atn_operator)op;
                 choice->variant = variant;
             }

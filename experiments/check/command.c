@@ -27,12 +27,13 @@ static void print_help(void)
         "--html FILE keeps all that is said, with maps of what FAILs, as one page.\n"
         "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n"
         "--emit-case writes cases for your own tests: every combination of the lists of --n, --d,\n"
-        "--batch, --m, --seed and --masks (default 1 x 2 x 72 x 16), or of --tokens, with answers\n"
-        "that are exact where that is cheap (manifest.json says which).\n\n"
-        "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
-        "--param stride=2\n"
-        "         attnum check --operator softpp --help\n"
-        "         attnum check --emit-case cases --operator sima --n 72,1000 --layout bnhd\n");
+        "--batch, --m, --seed and --masks (default " TEXT_OF(DEFAULT_CASE_BATCH) " x " TEXT_OF(DEFAULT_CASE_HEADS) " x " TEXT_OF(
+            DEFAULT_CASE_TOKENS) " x " TEXT_OF(DEFAULT_CASE_WIDTH) "), or of --tokens, with answers\n"
+                                                                   "that are exact where that is cheap (manifest.json says which).\n\n"
+                                                                   "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
+                                                                   "--param stride=2\n"
+                                                                   "         attnum check --operator softpp --help\n"
+                                                                   "         attnum check --emit-case cases --operator sima --n 72,1000 --layout bnhd\n");
 }
 
 /* The parameters of the operators that were named. */
@@ -41,7 +42,7 @@ static void print_more(const program_options *s)
     for (int op = 0; op < ATN_OPERATOR_COUNT && s->operators.count; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = 0; variant < info->variant_count; variant++)
-            if (options_take_variant(s, info, variant)) {
+            if (options_include_variant(s, info, variant)) {
                 parameters_help(info, variant);
                 break;
             }

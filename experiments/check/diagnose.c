@@ -9,8 +9,8 @@
 #include "common/progress.h"
 #include "common/report.h"
 
-/* Floating-point operations for trying pairs, some ten seconds' worth; a call counts call_flops for
- * its overhead. */
+/* The budget of floating-point operations for trying pairs, a few seconds; a call counts call_flops
+ * for its overhead. */
 static const double most_pair_flops = 1e10, call_flops = 1e5;
 
 /* The same for trying all single hypotheses on all heads. Beyond it, each is first tried on the

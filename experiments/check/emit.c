@@ -496,7 +496,7 @@ static int emit_operator(const case_plan *plan, const contexts *with, const atn_
     int code = EXIT_PASS;
     for (int variant = 0; variant < info->variant_count; variant++)
         for (int64_t i = 0; i < case_plan_count(plan) && code == EXIT_PASS; i++) {
-            if (!options_take_variant(plan->s, info, variant))
+            if (!options_include_variant(plan->s, info, variant))
                 continue;
             case_point point = case_plan_point(plan, i);
             attention_case c = case_plan_make(plan, &point, info->op, variant);
@@ -510,7 +510,7 @@ static int emit_operator(const case_plan *plan, const contexts *with, const atn_
     return code;
 }
 
-static int say_what_is_there(const char *folder, int count, const omission *left_out)
+static int report_cases(const char *folder, int count, const omission *left_out)
 {
     int last = -1;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
@@ -542,7 +542,7 @@ static int emit_plan(const case_plan *plan, const contexts *with)
     if (code == EXIT_PASS && count > 0)
         code = write_manifest(plan->s->emit_case, manifest);
     if (code == EXIT_PASS)
-        code = say_what_is_there(plan->s->emit_case, count, left_out);
+        code = report_cases(plan->s->emit_case, count, left_out);
     cJSON_Delete(manifest);
     return code;
 }

@@ -149,7 +149,7 @@ static double slope(const hat *h, double x, int64_t line)
 }
 
 /* The backward pass of a hat: adds to dx and d(of) from g, the derivative by y. */
-static void take_hat_off(const hat *h, const double *g, double *dx, double *dof)
+static void hat_backward(const hat *h, const double *g, double *dx, double *dof)
 {
     const norm_division *by = &h->by;
     double *by_norm = must_allocate((size_t)(2 * line_count(h)), sizeof *by_norm);
@@ -425,8 +425,8 @@ static void leave_state(const head *h, const double *ds, double *dq, const deriv
     double *right = weighted(h, xca ? h->k.y : h->v, h->n_k, cols);
     add_product(false, false, h->n_k, cols, h->d, left, ds, xca ? dk : to->v);
     add_product(false, true, h->n_k, h->d, cols, right, ds, xca ? dq : dk);
-    take_hat_off(&h->q, dq, to->q, h->q.of == h->k_given ? to->k : to->q);
-    take_hat_off(&h->k, dk, to->k, h->k.of == h->q_given ? to->q : to->k);
+    hat_backward(&h->q, dq, to->q, h->q.of == h->k_given ? to->k : to->q);
+    hat_backward(&h->k, dk, to->k, h->k.of == h->q_given ? to->q : to->k);
     free(left), free(right), free(dk);
 }
 
@@ -439,9 +439,9 @@ static double leave_xca(const head *h, const forward *f, const double *g, double
     add_product(false, false, h->n, h->d, h->d, g, f->t.y, dv);
     if (h->form->hat_transposed) {
         transpose(h->d, dt);
-        transpose(h->d, f->t.y); /* take_hat_off needs it as it was divided */
+        transpose(h->d, f->t.y); /* hat_backward needs it as it was divided */
     }
-    take_hat_off(&f->t, dt, ds, ds);
+    hat_backward(&f->t, dt, ds, ds);
     for (int64_t i = 0; i < size; i++) {
         ds[i] *= f->e[i];
         along += ds[i] * f->s[i];
@@ -461,7 +461,7 @@ static double leave_product(const head *h, const forward *f, double *g, double *
     }
     add_product(true, false, h->d, h->dv, h->n, h->q.y, g, dt);
     add_product(false, true, h->n, h->d, h->dv, g, f->t.y, dq);
-    take_hat_off(&f->t, dt, ds, ds);
+    hat_backward(&f->t, dt, ds, ds);
     free(dt);
     return along;
 }

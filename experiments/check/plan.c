@@ -10,9 +10,10 @@
 #include "common/report.h"
 
 /* Default sizes: 72 tokens are a tile of 64 and a tail of 8; 16 is the narrowest tile of a GPU. */
-static const int64_t usual[AXES] = {
-    [AXIS_N] = 72, [AXIS_D] = 16, [AXIS_BATCH] = 1, [AXIS_MASKS] = CASE_MASK_NONE};
-enum { USUAL_HEADS = 2 };
+static const int64_t usual[AXES] = {[AXIS_N] = DEFAULT_CASE_TOKENS,
+                                    [AXIS_D] = DEFAULT_CASE_WIDTH,
+                                    [AXIS_BATCH] = DEFAULT_CASE_BATCH,
+                                    [AXIS_MASKS] = CASE_MASK_NONE};
 
 /* From so many tokens on there are about 7 x 7 landmarks, as in SOFT (SOFT IJCV, Tab. 1); below,
  * fewer. */
@@ -114,7 +115,7 @@ static int choose_heads(case_plan *plan)
 {
     const program_options *s = plan->s;
     bool given = plan->given.c.q != NULL;
-    plan->heads = given ? plan->given.c.shape.heads : s->heads > 0 ? s->heads : USUAL_HEADS;
+    plan->heads = given ? plan->given.c.shape.heads : s->heads > 0 ? s->heads : DEFAULT_CASE_HEADS;
     plan->key_heads = given                    ? plan->given.key_heads
                       : s->cases.key_heads > 0 ? s->cases.key_heads
                                                : plan->heads;
@@ -151,8 +152,8 @@ static int choose_layout(case_plan *plan)
     return code;
 }
 
-static void take_axis(case_plan *plan, case_axis axis, const integer_list *given,
-                      const int64_t *from_file)
+static void set_axis(case_plan *plan, case_axis axis, const integer_list *given,
+                     const int64_t *from_file)
 {
     plan->values[axis] = from_file ? from_file : given->count ? given->items : &usual[axis];
     plan->counts[axis] = from_file || !given->count ? 1 : given->count;
@@ -167,12 +168,12 @@ int case_plan_read(const program_options *s, case_plan *plan)
     if (code != EXIT_PASS)
         return code;
     const atn_attention_shape *shape = plan->given.c.q ? &plan->given.c.shape : NULL;
-    take_axis(plan, AXIS_N, &s->tokens, shape ? &shape->tokens : NULL);
-    take_axis(plan, AXIS_D, &s->cases.widths, shape ? &shape->dim : NULL);
-    take_axis(plan, AXIS_BATCH, &s->batches, shape ? &shape->batch : NULL);
-    take_axis(plan, AXIS_M, &s->landmarks, NULL);
-    take_axis(plan, AXIS_SEED, &s->seeds, NULL);
-    take_axis(plan, AXIS_MASKS, &s->cases.masks, NULL);
+    set_axis(plan, AXIS_N, &s->tokens, shape ? &shape->tokens : NULL);
+    set_axis(plan, AXIS_D, &s->cases.widths, shape ? &shape->dim : NULL);
+    set_axis(plan, AXIS_BATCH, &s->batches, shape ? &shape->batch : NULL);
+    set_axis(plan, AXIS_M, &s->landmarks, NULL);
+    set_axis(plan, AXIS_SEED, &s->seeds, NULL);
+    set_axis(plan, AXIS_MASKS, &s->cases.masks, NULL);
     code = choose_heads(plan);
     return code == EXIT_PASS ? choose_layout(plan) : code;
 }
@@ -268,7 +269,7 @@ static void share_heads(const case_plan *plan, int64_t batch, int64_t size, doub
         memcpy(x + i * size, x + i / times * times * size, (size_t)size * sizeof *x);
 }
 
-static void take_given(const case_plan *plan, attention_case *c)
+static void use_given(const case_plan *plan, attention_case *c)
 {
     const attention_case *given = &plan->given.c;
     const atn_attention_shape *s = &c->shape;
@@ -299,7 +300,7 @@ attention_case case_plan_make(const case_plan *plan, const case_point *point, at
         choice.sampling = ATN_SAMPLING_WINDOW;
         c = attention_case_make(&choice);
     }
-    take_given(plan, &c);
+    use_given(plan, &c);
     c.reference.storage = ATN_STORAGE_NATIVE;
     c.reference.dtype = ATN_F64;
     c.reference.sampling.count = c.reference.sampling.steps = 0; /* for other samplings */

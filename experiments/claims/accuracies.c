@@ -53,7 +53,7 @@ static outcome note_items(const trained *t, FILE *notes, FILE *lower)
 }
 
 /* "bears out 4 of 4 comparisons that the sentence makes (3 higher, 1 as high)" */
-static void say_items(const trained *t, const outcome *o, const char *lower, verdict *v)
+static void report_items(const trained *t, const outcome *o, const char *lower, verdict *v)
 {
     if (t->loosely)
         verdict_set(&v->measured,
@@ -71,7 +71,7 @@ static void say_items(const trained *t, const outcome *o, const char *lower, ver
 }
 
 /* Appends what a test would need, and what small networks can tell. */
-static void say_needs(const char *needs, const char *miniature, verdict *v)
+static void report_needs(const char *needs, const char *miniature, verdict *v)
 {
     char *numbers = v->measured;
     v->measured = NULL;
@@ -98,14 +98,14 @@ static int judge_trained(const trained *t, verdict *v)
             verdict_set(&v->counterexample, "as printed: %s, %.4g against %.4g", t->items[i].what,
                         t->items[i].ours, t->items[i].theirs);
     if (t->count > 0)
-        say_items(t, &o, lower, v);
+        report_items(t, &o, lower, v);
     free(lower);
     v->kind = v->counterexample ? VERDICT_FAILS : VERDICT_NOT_TESTABLE;
     if (t->count > 0)
         verdict_set(&v->bound, "the printed rows that the sentence speaks of");
     if (t->note)
         fprintf(v->notes, "%s%s\n", t->count > 0 ? "\n" : "", t->note);
-    say_needs(t->needs, t->miniature, v);
+    report_needs(t->needs, t->miniature, v);
     return EXIT_PASS;
 }
 
@@ -618,7 +618,7 @@ static int judge_ufo_imagenet(const claim_run *run, verdict *v)
     verdict_set(&v->bound, "more than half, for every model: 'all our models' and 'most'");
     fprintf(v->notes, "\nFor '0.1× training time compared to learning from scratch' no table has a "
                       "network that was trained from scratch at 384 pixels.\n");
-    say_needs(IMAGENET, ATTENTIONS, v);
+    report_needs(IMAGENET, ATTENTIONS, v);
     return EXIT_PASS;
 }
 
@@ -672,7 +672,7 @@ static int judge_ufo_coco(const claim_run *run, verdict *v)
                 transformers.count - transformers.won, list, transformers.dominated);
     free(list);
     verdict_set(&v->bound, "every row of the group, in box and in mask AP");
-    say_needs(DENSE "COCO", "no detector; the attentions alone are compared", v);
+    report_needs(DENSE "COCO", "no detector; the attentions alone are compared", v);
     return EXIT_PASS;
 }
 

@@ -228,7 +228,7 @@ static int run_claims(const program_options *s, const claim_selection *chosen)
         report_error("claims: no context");
         return EXIT_ENVIRONMENT;
     }
-    evidence_take_signals();
+    evidence_handle_signals();
     int code = s->out ? files_make_folder(s->out) : make_temporary(&temporary);
     run.folder = s->out ? s->out : temporary.path;
     if (code == EXIT_PASS)

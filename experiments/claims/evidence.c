@@ -147,7 +147,7 @@ static void interrupt(int number)
         kill(running, number);
 }
 
-void evidence_take_signals(void)
+void evidence_handle_signals(void)
 {
     static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
     struct sigaction stop = {.sa_handler = interrupt}, old;

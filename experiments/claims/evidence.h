@@ -36,7 +36,7 @@ void evidence_free(claim_run *run);
 
 /* From this call on, SIGINT and SIGTERM end the running experiment, and evidence_interrupted
  * returns true afterwards: the caller must clean up and end. */
-void evidence_take_signals(void);
+void evidence_handle_signals(void);
 bool evidence_interrupted(void);
 
 /* The commands that make an evidence and that judge a claim again, for the report; to be freed. */

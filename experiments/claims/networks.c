@@ -498,7 +498,7 @@ static void note_ranking(FILE *notes, const char *work, int64_t n, const ranking
 }
 
 /* Writes "linformer, performer, ..." in the order of the medians, the fastest first. */
-static void say_order(const ranking *r, FILE *text)
+static void report_order(const ranking *r, FILE *text)
 {
     bool said[RIVALS] = {false};
     for (int place = 0; place < RIVALS; place++) {
@@ -524,7 +524,7 @@ static int judge_work(const table *t, const char *work, const char *title, FILE 
             continue;
         note_ranking(notes, title, cell_integer(t, row, "n"), &r);
         fprintf(measured, "%s, n = %" PRId64 ": ", title, cell_integer(t, row, "n"));
-        say_order(&r, measured);
+        report_order(&r, measured);
         fprintf(measured, " (%d of %d pairs as printed, %d reversed); ", r.as_printed,
                 RIVALS * (RIVALS - 1) / 2, r.reversed);
         rankings++;

@@ -124,7 +124,7 @@ static const column columns[] = {
      "whether ball or rational arithmetic proves it: yes, no, or not needed where rounding could "
      "not be blamed"},
     {"evidence_csv", COLUMN_TEXT, "", "the CSVs behind it, relative to this file"},
-    {"corrected", COLUMN_TEXT, "", "the statement that stands"},
+    {"corrected", COLUMN_TEXT, "", "the corrected statement"},
 };
 
 /* "a.csv b.csv"; to be freed. */

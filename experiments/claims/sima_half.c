@@ -35,7 +35,7 @@ int sima_narrow_forward(const claim_run *run, const sima_narrow *sima, int64_t n
     return EXIT_ENVIRONMENT;
 }
 
-static void say_number(double x, char text[32])
+static void format_number(double x, char text[32])
 {
     snprintf(text, 32, isfinite(x) ? "%g" : "not finite", x);
 }
@@ -503,7 +503,7 @@ static void show_norms(verdict *v, const table *t, const small_norms *s, const f
     char text[5][32];
     const double shown[5] = {s->stored, s->wide, s->dead_stored, s->dead_wide, s->values[1]};
     for (int i = 0; i < 5; i++)
-        say_number(shown[i], text[i]);
+        format_number(shown[i], text[i]);
     if (wide->example >= 0)
         verdict_set(&v->counterexample, "norms wide, %s, n = %lld, %s first: not finite",
                     cell_text(t, wide->example, "input"),
@@ -638,7 +638,7 @@ int sima_judge_m06(const claim_run *run, verdict *v)
     code = exit_worst(code, one_entry(run, ATN_STORAGE_F16, ATN_SIMA_NONE, 256, &bare_f16));
     code = exit_worst(code, one_entry(run, ATN_STORAGE_F16, ATN_SIMA_L1, 256, &normed_f16));
     char bare_text[32];
-    say_number(bare_f16, bare_text);
+    format_number(bare_f16, bare_text);
     int otherwise = scaled_otherwise(run, t, &seen, v->notes);
     for (int64_t row = 0; row < table_rows(t); row++) {
         rows += is_chosen(t, row, &bare);

@@ -18,7 +18,7 @@ enum { MODEL_TOKEN = 384 }; /* D of DeiT-S */
 enum { HEADS = 6, HEAD_WIDTH = 8, MODEL_WIDTH = HEADS * HEAD_WIDTH, HEAD_TOKENS = 196 };
 
 /* Columns first, first + 1, ... of x (n x width), `taken` of them. */
-static void take_columns(int64_t n, int64_t width, int64_t first, int64_t taken, const double *x,
+static void copy_columns(int64_t n, int64_t width, int64_t first, int64_t taken, const double *x,
                          double *columns)
 {
     for (int64_t i = 0; i < n; i++)
@@ -37,8 +37,8 @@ static int sum_of_heads(const claim_run *run, double *apart)
     sima_fill_whole(1, k);
     int code = direct_attention_matrix(run, ATN_SIMA, WHOLE_TOKENS, WHOLE_WIDTH, q, k, single);
     for (int h = 0; h < 2; h++) {
-        take_columns(WHOLE_TOKENS, WHOLE_WIDTH, (int64_t)h * HALF, HALF, q, q_head);
-        take_columns(WHOLE_TOKENS, WHOLE_WIDTH, (int64_t)h * HALF, HALF, k, k_head);
+        copy_columns(WHOLE_TOKENS, WHOLE_WIDTH, (int64_t)h * HALF, HALF, q, q_head);
+        copy_columns(WHOLE_TOKENS, WHOLE_WIDTH, (int64_t)h * HALF, HALF, k, k_head);
         code = exit_worst(code, direct_attention_matrix(run, ATN_SIMA, WHOLE_TOKENS, HALF, q_head,
                                                         k_head, head[h]));
     }
@@ -62,7 +62,7 @@ static int change_of_heads(const claim_run *run, atn_operator op, double *change
                               x + (ptrdiff_t)2 * COUNT, y);
     for (int64_t h = 0; h < HEADS; h++) {
         for (int64_t i = 0; i < 3; i++)
-            take_columns(HEAD_TOKENS, MODEL_WIDTH, h * HEAD_WIDTH, HEAD_WIDTH, x + i * COUNT,
+            copy_columns(HEAD_TOKENS, MODEL_WIDTH, h * HEAD_WIDTH, HEAD_WIDTH, x + i * COUNT,
                          head + i * HEAD_COUNT);
         code =
             exit_worst(code, direct_forward(run, &desc, HEAD_TOKENS, HEAD_WIDTH, HEAD_WIDTH, head,

@@ -596,7 +596,7 @@ static int largest_output(const claim_run *run, atn_sima_norm norm, int64_t n, d
     return code;
 }
 
-static void say_output(double x, char text[32])
+static void format_output(double x, char text[32])
 {
     snprintf(text, 32, isnan(x) ? "NaN" : "%g", x);
 }
@@ -631,8 +631,8 @@ static int judge_m13(const claim_run *run, verdict *v)
     for (int i = 0; i < NORMS; i++) {
         char f16[32], f32[32], repeated[RANGE_TEXT];
         code = exit_worst(code, observe_norm(run, norms[i], TOKENS, &e[i]));
-        say_output(e[i].f16, f16);
-        say_output(e[i].f32, f32);
+        format_output(e[i].f16, f16);
+        format_output(e[i].f32, f32);
         fprintf(v->notes, "| %s | %s | %s | %.6g | × %s |\n", names[i], f16, f32, e[i].largest,
                 range_say(&e[i].repeated, 6, repeated));
     }

@@ -507,7 +507,7 @@ static int64_t whole_determinant(whole_square x)
 
 /* "[1 2; 3 4]", with the entries divided by divisor; returns `text`. */
 enum { SQUARE_TEXT = 128 };
-static const char *say_square(whole_square a, double divisor, char text[SQUARE_TEXT])
+static const char *format_square(whole_square a, double divisor, char text[SQUARE_TEXT])
 {
     int length = 0;
     for (int i = 0; i < a.n * a.n; i++)
@@ -586,8 +586,8 @@ static int judge_s49(const claim_run *run, verdict *v)
         "moves around the third, dX = [0 1 0; 1 0 0; 0 0 0]: dY = −Y dX Y, Y dX + X dY = "
         "%s, dX Y + X dY = %s. The smallest of all X: [1 1; 0 1], Y = [1 −1; 0 1], dX = [0 0; 1 0]: "
         "Y dX + X dY = %s, dX Y + X dY = %s",
-        say_square(soft.printed, 8, soft_text), say_square(soft.product_rule, 8, soft_right),
-        say_square(d.printed, 1, printed_text), say_square(d.product_rule, 1, right_text));
+        format_square(soft.printed, 8, soft_text), format_square(soft.product_rule, 8, soft_right),
+        format_square(d.printed, 1, printed_text), format_square(d.product_rule, 1, right_text));
     v->certified = refuted ? CERTIFIED_YES : CERTIFIED_NO;
     verdict_set(&v->certificate,
                 refuted ? "whole numbers, without rounding" : "the examples do not refute it");

@@ -123,7 +123,7 @@ static void make_field(const input_draw *draw, int64_t modes, double *tokens)
     free(g);
 }
 
-enum { DEFAULT_MODES = 4 };
+#define DEFAULT_MODES 4
 
 static int make_smooth(const input *in, const input_draw *draw, double *tokens)
 {
@@ -218,6 +218,7 @@ static int make_file(const input *in, const input_draw *draw, double *tokens)
     return EXIT_PASS;
 }
 
+#define WITH_DEFAULT(parameter, number) parameter ", default " TEXT_OF(number), number
 const input_kind input_kinds[] = {
     {.name = "photos",
      .parameter = "",
@@ -231,27 +232,25 @@ const input_kind input_kinds[] = {
          "a head of a network that attnum train trained on Fashion-MNIST, on a picture of its "
          "test set; WEIGHTS: an operator, a name in data/trained, or a file FILE.npz",
      .make = make_trained},
-    {"iid", "sigma, default 1", "q ~ N(0, sigma^2 I)", 1, 1e-6, 1e6, false, make_iid},
-    {"smooth", "modes per axis, default 4",
+    {"iid", WITH_DEFAULT("sigma", 1), 1e-6, 1e6, false, make_iid, "q ~ N(0, sigma^2 I)"},
+    {"smooth", WITH_DEFAULT("modes per axis", DEFAULT_MODES), 2, 64, true, make_smooth,
      "q_c(y, x) = sum_ab g_cab cos(pi a y) cos(pi b x) without a = b = 0, g ~ N(0, 1), scaled to "
      "variance 1 over the unit square; token (i, j) at y = (i + 1/2) / height, x = (j + 1/2) / "
-     "width",
-     DEFAULT_MODES, 2, 64, true, make_smooth},
-    {"noisy", "sigma, default 0.1", "q = smooth + N(0, sigma^2 I)", 0.1, 1e-6, 1e6, false,
-     make_noisy},
-    {"clusters", "number of centres, default 8",
-     "q = c_k + 0.1 N(0, I), k uniform, c_1, c_2, ... ~ N(0, I)", 8, 1, 65536, true, make_clusters},
+     "width"},
+    {"noisy", WITH_DEFAULT("sigma", 0.1), 1e-6, 1e6, false, make_noisy,
+     "q = smooth + N(0, sigma^2 I)"},
+    {"clusters", WITH_DEFAULT("number of centres", 8), 1, 65536, true, make_clusters,
+     "q = c_k + 0.1 N(0, I), k uniform, c_1, c_2, ... ~ N(0, I)"},
     {.name = "constant",
      .parameter = "",
      .formula = "all q equal, ~ N(0, I)",
      .make = make_constant},
-    {"circulant", "radius, default 20",
+    {"circulant", WITH_DEFAULT("radius", 20), 1e-6, 1e6, false, make_circulant,
      "q_i = radius (cos t_i, sin t_i, 0, ..., 0), t_i = 2 pi (u + i / n), u uniform: the Gaussian "
      "kernel matrix is circulant; at radius 20 neighbours among 49 have kernel value 0.56 (scale "
-     "1 / (2 sqrt(d)))",
-     20, 1e-6, 1e6, false, make_circulant},
-    {"duplicates", "number of copies, default a quarter of the tokens",
-     "q ~ N(0, I), the last ones copies of random earlier ones", 0, 1, 1e9, true, make_duplicates},
+     "1 / (2 sqrt(d)))"},
+    {"duplicates", "number of copies, default a quarter of the tokens", 0, 1, 1e9, true,
+     make_duplicates, "q ~ N(0, I), the last ones copies of random earlier ones"},
     {.name = "FILE.npy",
      .parameter = "",
      .formula = "tokens of batch x heads matrices as they are in the file",

@@ -23,10 +23,10 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *parameter; /* what NAME:PARAMETER means, "" for none: "sigma, default 1" */
-    const char *formula;   /* how a token is made */
     double initial, lowest, highest; /* the parameter's default and range; 0 if it is a text */
     bool whole;                      /* the parameter is a whole number */
     int (*make)(const input *in, const input_draw *draw, double *tokens);
+    const char *formula; /* how a token is made */
 } input_kind;
 
 extern const input_kind input_kinds[]; /* ended by a null name */

@@ -79,7 +79,7 @@ static bool take(reader *r, char c)
     return true;
 }
 
-static bool take_word(reader *r, const char *word)
+static bool accept_word(reader *r, const char *word)
 {
     size_t length = strlen(word);
     skip_spaces(r);
@@ -90,7 +90,7 @@ static bool take_word(reader *r, const char *word)
 }
 
 /* A quoted text of fewer than `size` characters. */
-static bool take_text(reader *r, char *text, size_t size, const char *expected)
+static bool read_text(reader *r, char *text, size_t size, const char *expected)
 {
     skip_spaces(r);
     if (r->at == r->end || (*r->at != '\'' && *r->at != '"'))
@@ -111,7 +111,7 @@ static bool read_descr(reader *r)
     char name[16];
     if (r->type)
         return fail_key(r, "descr", "appears twice");
-    if (!take_text(r, name, sizeof name, "a plain dtype for descr, such as '<f4'"))
+    if (!read_text(r, name, sizeof name, "a plain dtype for descr, such as '<f4'"))
         return false;
     for (size_t i = 0; i < sizeof element_types / sizeof *element_types; i++)
         if (strcmp(name, element_types[i].name) == 0)
@@ -128,9 +128,9 @@ static bool read_order(reader *r)
 {
     if (r->fortran >= 0)
         return fail_key(r, "fortran_order", "appears twice");
-    if (take_word(r, "True"))
+    if (accept_word(r, "True"))
         r->fortran = 1;
-    else if (take_word(r, "False"))
+    else if (accept_word(r, "False"))
         r->fortran = 0;
     else
         return fail_at(r, "True or False for fortran_order");
@@ -198,7 +198,7 @@ static const header_key header_keys[] = {
 static bool read_entry(reader *r)
 {
     char key[16];
-    if (!take_text(r, key, sizeof key, "a quoted key"))
+    if (!read_text(r, key, sizeof key, "a quoted key"))
         return false;
     if (!take(r, ':'))
         return fail_at(r, "':'");

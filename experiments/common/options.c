@@ -436,7 +436,7 @@ static char *check_operator(const option *o, const text_list *list, int item)
     return wrong;
 }
 
-bool options_take_variant(const program_options *s, const atn_operator_info *info, int variant)
+bool options_include_variant(const program_options *s, const atn_operator_info *info, int variant)
 {
     char *name = variant_name(info, variant);
     bool taken = s->operators.count == 0;
@@ -900,7 +900,7 @@ static int parse_all(program_options *s, const option_id *taken, bool here, int 
         return code;
     }
     if (!s->seeds.count)
-        add_integer(&s->seeds, 1);
+        add_integer(&s->seeds, DEFAULT_SEED);
     s->dtypes_given = s->dtype_count > 0;
     if (!s->dtypes_given)
         for (; s->dtype_count < ATN_CPU_DTYPE_COUNT; s->dtype_count++)

@@ -12,10 +12,22 @@
 #include <attnum/attnum.h>
 
 #include "layout.h"
+#include "names.h"
 #include "sampling.h"
 #include "table.h"
 
 enum { SHARDS_MOST = 1000000 };
+
+/* What the help of an option says of it if it is not given. */
+#define DEFAULT_SEED        1
+#define DEFAULT_HEADS       8 /* of inspect */
+#define DEFAULT_EPOCHS      10
+#define DEFAULT_PATCH       2
+#define DEFAULT_CASE_HEADS  2
+#define DEFAULT_CASE_BATCH  1
+#define DEFAULT_CASE_TOKENS 72
+#define DEFAULT_CASE_WIDTH  16
+
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
 
 typedef struct {
@@ -89,7 +101,8 @@ typedef struct {
       .most = EFFORT_QUICK)                                                                        \
     X(FULL, "full", NULL, effort, effort, KEPT, "the papers' scale", .most = EFFORT_FULL)          \
     X(SEED, "seed", "LIST", integers, seeds, RESULT,                                               \
-      "seeds of everything drawn at random (default 1)", .most = INT64_MAX, .purpose = FOR_CASES)  \
+      "seeds of everything drawn at random (default " TEXT_OF(DEFAULT_SEED) ")",                   \
+      .most = INT64_MAX, .purpose = FOR_CASES)                                                     \
     X(INPUT, "input", "LIST", inputs, inputs, RESULT,                                              \
       "NAME[:PARAMETER] (see attnum list inputs) or FILE.npy",                                     \
       "Such as iid:0.3, or a file of one's own tokens.")                                           \
@@ -159,7 +172,8 @@ typedef struct {
       "enclose what f64 cannot resolve of matrices up to M x M (0: of none)",                      \
       "By ball arithmetic.", .most = REF_CERTIFY_MOST, .unset = -1)                                \
     X(HEADS, "heads", "N", integer, heads, RESULT,                                                 \
-      "the most heads looked at, evenly spread (default 8)", .least = 1, .most = 1000000)          \
+      "the most heads looked at, evenly spread (default " TEXT_OF(DEFAULT_HEADS) ")", .least = 1,  \
+      .most = 1000000)                                                                             \
     X(LAYOUT, "layout", "NAME", layout, layout, WHERE_GIVEN,                                       \
       "the order of dimensions in files (see attnum list layouts; default bhnd, hnd or nd)",       \
       "Of tokens, keys, values, outputs, their gradients and landmarks: bhnd, bnhd, nbhd, hnd, "   \
@@ -210,12 +224,13 @@ typedef struct {
       "mistake gives: output=FILE.npy, grad-tokens=FILE.npy, and so on. Empty lines and those "    \
       "that begin with # are passed over.",                                                        \
       .purpose = FOR_JUDGING)                                                                      \
-    X(EPOCHS, "epochs", "N", integer, train.epochs, RESULT, "passes over the images (default 8)",  \
-      .least = 1, .most = 10000)                                                                   \
+    X(EPOCHS, "epochs", "N", integer, train.epochs, RESULT,                                        \
+      "passes over the images (default " TEXT_OF(DEFAULT_EPOCHS) ")", .least = 1, .most = 10000)   \
     X(IMAGES, "images", "N", integer, train.images, RESULT,                                        \
       "train on the first N images of the set (default all)", .least = 1, .most = 1000000)         \
     X(PATCH, "patch", "P", integer, train.patch, RESULT,                                           \
-      "the side of a token's patch in pixels (default 2)", .least = 1, .most = 28)                 \
+      "the side of a token's patch in pixels (default " TEXT_OF(DEFAULT_PATCH) ")", .least = 1,    \
+      .most = 28)                                                                                  \
     X(KEEP_EPOCHS, "keep-epochs", NULL, flag, train.keep_epochs, KEPT,                             \
       "leave the weights of every epoch, too, from the initial ones, epoch 0, on")                 \
     X(DATASET, "dataset", "FOLDER", text, train.dataset, KEPT,                                     \
@@ -227,13 +242,14 @@ typedef struct {
       "which.",                                                                                    \
       .purpose = FOR_CASES)                                                                        \
     X(CASE_HEADS, "heads", "N", integer, heads, WHERE_GIVEN,                                       \
-      "heads of the tokens of emitted cases (default 2)", .least = 1, .most = 1000000,             \
-      .purpose = FOR_CASES)                                                                        \
+      "heads of the tokens of emitted cases (default " TEXT_OF(DEFAULT_CASE_HEADS) ")",            \
+      .least = 1, .most = 1000000, .purpose = FOR_CASES)                                           \
     X(KV_HEADS, "kv-heads", "N", integer, cases.key_heads, WHERE_GIVEN,                            \
       "heads of their keys and values, each for heads/N of the tokens' (default all)",             \
       "Of emitted cases.", .least = 1, .most = 1000000, .purpose = FOR_CASES)                      \
-    X(D, "d", "LIST", integers, cases.widths, WHERE_GIVEN, "widths of their tokens (default 16)",  \
-      "Of emitted cases.", .least = 1, .most = 4096, .purpose = FOR_CASES)                         \
+    X(D, "d", "LIST", integers, cases.widths, WHERE_GIVEN,                                         \
+      "widths of their tokens (default " TEXT_OF(DEFAULT_CASE_WIDTH) ")", "Of emitted cases.",     \
+      .least = 1, .most = 4096, .purpose = FOR_CASES)                                              \
     X(VALUE_WIDTH, "value-width", "N", integer, cases.value_width, WHERE_GIVEN,                    \
       "the width of their values (default that of the tokens)", "Of emitted cases.", .least = 1,   \
       .most = 4096, .purpose = FOR_CASES)                                                          \
@@ -257,7 +273,7 @@ typedef struct {
       "was computed how.",                                                                         \
       .purpose = FOR_JUDGING)                                                                      \
     X(FORMAT, "format", "NAME", choice, format, ASIDE,                                             \
-      "table, csv or json: text for people, or the published tables alone (default table)",        \
+      "table, csv or json: readable text, or the published tables alone (default table)",          \
       "What stdout holds; files are written all the same. CSV is that of the files, with an "      \
       "empty line between two tables. JSON is an object per experiment that holds an array of "    \
       "rows per table; list prints one array. Missing values are null; NaN and infinities, "       \
@@ -365,7 +381,7 @@ void options_free(program_options *s);
 bool options_names_file(const char *input);
 
 /* Whether --operator names a variant of an operator, or its operator, or was not given. */
-bool options_take_variant(const program_options *s, const atn_operator_info *info, int variant);
+bool options_include_variant(const program_options *s, const atn_operator_info *info, int variant);
 
 /* Prints the options taken, with defaults and help, for --help. */
 void options_help(const option_id *taken);

@@ -8,8 +8,8 @@ if (!exists("csv")) { print "csv: not set; expected -e \"csv='FILE.csv'\""; exit
 if (!exists("terminal")) terminal = "pngcairo"
 if (!exists("out")) out = csv.".".(terminal eq "pngcairo" ? "png" : terminal)
 if (!exists("run")) run = csv
-# Another file of the experiment, next to csv: beside("_fit") of time.csv is time_fit.csv.
-beside(suffix) = csv[1:strlen(csv) - 4].suffix.".csv"
+# Another file of the experiment, next to csv: sibling("_fit") of time.csv is time_fit.csv.
+sibling(suffix) = csv[1:strlen(csv) - 4].suffix.".csv"
 set datafile separator comma
 set datafile columnheaders
 

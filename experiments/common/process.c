@@ -54,7 +54,7 @@ static void end_by_signal(int number)
 }
 
 /* Signals that the caller ignores (nohup) stay ignored. */
-static void take_signal(int number)
+static void handle_signal(int number)
 {
     struct sigaction old, end = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
     if (sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
@@ -95,10 +95,10 @@ int process_begin(void)
     ref_certify_memory(must_allocate, must_resize);
     at_quick_exit(new_files_remove);
     atexit(end_for_library);
-    take_signal(SIGHUP);
-    take_signal(SIGINT);
-    take_signal(SIGTERM);
-    take_signal(SIGABRT);     /* LLVM's OpenMP runtime aborts if it lacks memory */
+    handle_signal(SIGHUP);
+    handle_signal(SIGINT);
+    handle_signal(SIGTERM);
+    handle_signal(SIGABRT);   /* LLVM's OpenMP runtime aborts if it lacks memory */
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write error like any other */
     return check_stack();
 }

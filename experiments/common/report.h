@@ -26,7 +26,7 @@ int exit_worst(int a, int b);
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Text for people on stdout: report_stream is stdout, or null if a program reads it (printout.h);
+/* Readable text on stdout: report_stream is stdout, or null if a program reads it (printout.h);
  * table_print and report_text then print nothing. */
 void report_silence(bool silent);
 FILE *report_stream(void);

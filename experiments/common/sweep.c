@@ -605,7 +605,7 @@ static int check_run(const sweep *w, const shard_file *f)
 }
 
 /* Reads one point from a shard's file. A shard may be given twice if both files agree. */
-static int take_record(sweep *w, const shard_file *f, int64_t point, point_record *record)
+static int merge_record(sweep *w, const shard_file *f, int64_t point, point_record *record)
 {
     char description[DESCRIPTION_SIZE];
     const char *wrong = NULL;
@@ -625,7 +625,7 @@ static int take_record(sweep *w, const shard_file *f, int64_t point, point_recor
     return EXIT_PASS;
 }
 
-static int take_shard(sweep *w, shard_file *f)
+static int merge_shard(sweep *w, shard_file *f)
 {
     point_record *records = must_allocate((size_t)w->points, sizeof *records);
     int code = check_run(w, f);
@@ -633,7 +633,7 @@ static int take_shard(sweep *w, shard_file *f)
         code = shard_records(f, w->raw_columns, w->raw_column_count, w->points, records);
     for (int64_t point = 0; point < w->points && code == EXIT_PASS; point++)
         if (records[point].rows)
-            code = take_record(w, f, point, &records[point]);
+            code = merge_record(w, f, point, &records[point]);
     for (int64_t point = 0; point < w->points; point++)
         table_free(records[point].rows);
     free(records);
@@ -704,7 +704,7 @@ int experiment_merge(const experiment *e, const program_options *s, const char *
         w.records = must_allocate((size_t)w.points, sizeof *w.records);
     }
     for (int i = 0; i < count && code == EXIT_PASS; i++)
-        code = take_shard(&w, &files[i]);
+        code = merge_shard(&w, &files[i]);
     if (code == EXIT_PASS)
         code = check_shards(&w, verb, folder, files, count);
     if (code == EXIT_PASS)

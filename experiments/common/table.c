@@ -564,7 +564,7 @@ table *table_read_file(const char *path, const column *columns, int count)
     return NULL;
 }
 
-/* ---- For people ---- */
+/* ---- Text to read ---- */
 
 /* Short numbers, "-" for what is missing. To be freed. */
 static char *print_cell(const table *t, int64_t row, int col)

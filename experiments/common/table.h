@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct table table;
 
-/* --format: for people (table_print), or for programs. */
+/* --format: text to read (table_print), or for programs. */
 typedef enum { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } table_format;
 
 table *table_create(const column *columns, int count); /* columns must outlive the table */
@@ -135,7 +135,7 @@ bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col);
 bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *names, int count);
 bool table_row_is_first(const table *t, int64_t row, const char *const *names, int count);
 
-/* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. Does nothing if
+/* Text to read: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. Does nothing if
  * file is null (report_stream). */
 void table_print(const table *t, int64_t limit, FILE *file);
 /* The same for some columns; a name may be followed by "=" and the heading to print. */

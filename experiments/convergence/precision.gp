@@ -4,7 +4,7 @@
 # hypothesis for numerically rank-deficient A.
 
 set encoding utf8
-if (!exists("csv2")) csv2 = beside("_curves")
+if (!exists("csv2")) csv2 = sibling("_curves")
 inputs = ""; precisions = ""; count = 0; seed = ""; last = 1
 has(list, word) = strstrt(" ".list, " ".word." ") > 0
 with_word(list, word) = has(list, word) ? list : list.word." "

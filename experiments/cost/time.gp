@@ -2,7 +2,7 @@
 # The papers' statements about speed, as ratios of times measured in alternation: medians, and bars
 # from the smallest to the largest.
 set encoding utf8
-if (!exists("csv2")) csv2 = beside("_fit")
+if (!exists("csv2")) csv2 = sibling("_fit")
 set terminal @terminal size 1600,1050 font ",12"
 set output out
 set datafile missing NaN

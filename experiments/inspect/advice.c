@@ -57,7 +57,7 @@ static double or_infinite(double value)
 }
 
 /* lambda_min/lambda_max as "2e-06", or the bounds that are known. To be freed. */
-static char *say_spread(const inspection *i)
+static char *format_spread(const inspection *i)
 {
     if (i->singular > 0)
         return must_format("0, certified: two landmarks coincide");
@@ -69,22 +69,22 @@ static char *say_spread(const inspection *i)
 }
 
 /* A norm or a count: 2060, 78.5, 0.0012. To be freed. */
-static char *say_number(double value)
+static char *format_number(double value)
 {
     return must_format(value >= 1000 && value < 1e7 ? "%.0f" : "%.3g", value);
 }
 
 /* " on 1024 of its 3136 tokens" if not all were used. To be freed. */
-static char *say_part(double looked_at, double tokens)
+static char *describe_subset(double looked_at, double tokens)
 {
     return looked_at < tokens ? must_format(" on %.0f of its %.0f tokens", looked_at, tokens)
                               : must_format("%s", "");
 }
 
 /* "12 to 17", or "12" if both are 12. To be freed. */
-static char *say_range(double least, double most)
+static char *format_range(double least, double most)
 {
-    char *from = say_number(least), *to = say_number(most);
+    char *from = format_number(least), *to = format_number(most);
     char *text =
         strcmp(from, to) == 0 ? must_format("%s", from) : must_format("%s to %s", from, to);
     free(to);
@@ -148,7 +148,7 @@ static bool on_boundary(const inspection *i)
 /* When the papers' iteration reaches 1e-3. On the boundary of convergence it does so only because
  * exact steps would cancel a mode of which rounding leaves a part, and each step doubles that part.
  * To be freed. */
-static char *say_reached(const inspection *i)
+static char *describe_reached(const inspection *i)
 {
     const inverse_facts *f = paper(i);
     if (!(f->steps[0] >= 0))
@@ -157,13 +157,13 @@ static char *say_reached(const inspection *i)
                        on_boundary(i) ? ", which rounding decides" : "");
 }
 
-static char *say_steps(const inspection_list *list, advice_line *line)
+static char *describe_steps(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, paper_residual, inspect_targets[0]);
     extremes steps = find_extremes(list, paper_steps, 0);
     if (e.known == 0)
         return NULL;
-    char *at = place(list, e.most), *spread = say_spread(e.most), *text;
+    char *at = place(list, e.most), *spread = format_spread(e.most), *text;
     const inverse_facts *f = paper(e.most);
     note_count(line, e.over, e.known);
     note_paper(line, e.most, "residual", f->residual);
@@ -172,7 +172,7 @@ static char *say_steps(const inspection_list *list, advice_line *line)
     note_paper(line, steps.most, "steps_1e3", paper(steps.most)->steps[0]);
     if (e.over > 0) {
         line->level = ADVICE_WARNING;
-        char *takes = say_reached(e.most);
+        char *takes = describe_reached(e.most);
         text =
             must_format("In f64, %d Newton-Raphson steps from the printed start 2/|A|_1^2 do not "
                         "suffice for %" PRId64 " of %" PRId64
@@ -182,7 +182,7 @@ static char *say_steps(const inspection_list *list, advice_line *line)
                         f->predicted, takes, spread);
         free(takes);
     } else {
-        char *range = say_range(paper_steps(steps.least), paper_steps(steps.most));
+        char *range = format_range(paper_steps(steps.least), paper_steps(steps.most));
         text = must_format(
             "In f64, %d Newton-Raphson steps from the printed start 2/|A|_1^2 suffice: the largest residual |AXA - A|/|A| "
             "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %s steps.",
@@ -206,7 +206,7 @@ static double lost_mode(const inspection *i)
     return largest_mode_left(i, PAPER_STEPS);
 }
 
-static char *say_start(const inspection_list *list, advice_line *line)
+static char *describe_start(const inspection_list *list, advice_line *line)
 {
     extremes lost = find_extremes(list, lost_mode, inspect_targets[0]);
     extremes near = find_extremes(list, above_boundary, 0);
@@ -241,7 +241,7 @@ static double missing_modes(const inspection *i)
     return i->rank_f64 - i->inverted;
 }
 
-static char *say_modes(const inspection_list *list, advice_line *line)
+static char *describe_modes(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, missing_modes, 0);
     if (e.known == 0)
@@ -283,7 +283,7 @@ static double kappa_of(const inspection *i)
     return i->kappa;
 }
 
-static char *say_rank(const inspection_list *list, advice_line *line)
+static char *describe_rank(const inspection_list *list, advice_line *line)
 {
     extremes in_f64 = find_extremes(list, missing_f64, 0);
     extremes in_f32 = find_extremes(list, missing_f32, 0);
@@ -319,7 +319,7 @@ static char *say_rank(const inspection_list *list, advice_line *line)
                         in_f32.over, in_f32.known, at, worst->rank_f32, worst->m, worst->rank_bf16,
                         worst->kappa);
     else {
-        char *range = say_range(kappa.least->kappa, kappa.most->kappa);
+        char *range = format_range(kappa.least->kappa, kappa.most->kappa);
         text = must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %s.", range);
         free(range);
     }
@@ -337,7 +337,7 @@ static double unresolved(const inspection *i)
     return i->below_floor;
 }
 
-static char *say_unresolved(const inspection_list *list, advice_line *line)
+static char *describe_unresolved(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, unresolved, 0),
              known = find_extremes(list, certified_width, 0);
@@ -351,7 +351,7 @@ static char *say_unresolved(const inspection_list *list, advice_line *line)
                        e.over, e.known);
 }
 
-static char *say_certified(const inspection_list *list, advice_line *line)
+static char *describe_certified(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, unresolved, 0),
              known = find_extremes(list, certified_width, 0);
@@ -405,7 +405,7 @@ static void append(char **list, char *text)
     *list = longer;
 }
 
-static char *say_precisions(const inspection_list *list, advice_line *line)
+static char *describe_precisions(const inspection_list *list, advice_line *line)
 {
     char *safe = must_format("%s", ""), *unsafe = must_format("%s", ""), *text = NULL;
     for (int p = 0; p < PRECISIONS; p++) {
@@ -457,7 +457,7 @@ static const inspection *most_overdone(const inspection_list *list, int p)
     return worst;
 }
 
-static char *say_too_many(const inspection_list *list, advice_line *line)
+static char *describe_too_many(const inspection_list *list, advice_line *line)
 {
     char *cases = must_format("%s", ""), *text = NULL;
     for (int p = 0; p < PRECISIONS; p++) {
@@ -514,8 +514,8 @@ static const inspection *worst_asked(const inspection_list *list, const inspect_
 
 /* What would be safe where a setting is not: another number of steps, or a wider type. To be
  * freed. */
-static char *say_remedy(const inspection_list *list, const inspect_setting *setting,
-                        const inspection *best)
+static char *describe_remedy(const inspection_list *list, const inspect_setting *setting,
+                             const inspection *best)
 {
     const precision_facts *f = &best->precisions[setting->precision];
     if (f->best <= inspect_safe_residual)
@@ -558,7 +558,7 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
     char *what = must_format("%s, sampling %s, %d steps from 1.8/|A|_1^2", type,
                              inspect_samplings[worst->sampling].name, setting->steps);
     if (over > 0) {
-        char *remedy = say_remedy(list, setting, best);
+        char *remedy = describe_remedy(list, setting, best);
         line.text = must_format("%s: NOT safe by the papers' residual for %" PRId64 " of %" PRId64
                                 " matrices: |AXA - A|/|A| is %.3g (%s), above %g. %s.",
                                 what, over, known, residual, at, inspect_safe_residual, remedy);
@@ -596,7 +596,7 @@ static double most_products(const inspection_list *list, int method)
     return most;
 }
 
-static char *say_faster(const inspection_list *list, advice_line *line)
+static char *describe_faster(const inspection_list *list, advice_line *line)
 {
     double published = most_products(list, ATN_INVERSE_NR_PAPER);
     int fastest = ATN_INVERSE_NEWTON_SCHULZ;
@@ -658,7 +658,7 @@ static sampling_summary errors_of(const inspection_list *list, double m, int sam
 }
 
 /* A phrase for the landmarks of a sampling; to be freed. */
-static char *say_sampling(int sampling, const sampling_summary *e)
+static char *describe_sampling(int sampling, const sampling_summary *e)
 {
     static const char *const words[SAMPLINGS] = {[2] = "random tokens",
                                                  "the first tokens",
@@ -673,7 +673,7 @@ static char *say_sampling(int sampling, const sampling_summary *e)
     return must_format("%s", sampling == SAMPLING_GIVEN ? "the given landmarks" : words[sampling]);
 }
 
-static char *say_error(const sampling_summary *e)
+static char *describe_error(const sampling_summary *e)
 {
     return isnan(e->ratio) ? must_format("%.2g of tr(S)", e->error)
                            : must_format("%.2g times the best possible", e->ratio);
@@ -683,9 +683,9 @@ static char *say_error(const sampling_summary *e)
 static const double small_error = 1e-6, close_errors = 1.5;
 
 /* ", medians of 8 heads, on 1024 of its 3136 tokens"; to be freed. */
-static char *say_basis(const inspection_list *list, const inspection *i, int64_t heads)
+static char *describe_basis(const inspection_list *list, const inspection *i, int64_t heads)
 {
-    char *part = say_part(i->compared, i->tokens);
+    char *part = describe_subset(i->compared, i->tokens);
     char *text = inspections_heads(list) > 1 ? must_format(", medians of %" PRId64 " heads%s%s",
                                                            heads, *part ? "," : "", part)
                                              : must_format("%s%s", *part ? "," : "", part);
@@ -717,7 +717,7 @@ static void note_errors(advice_line *line, const inspection *i, int sampling,
     first[0].batch = first[1].batch = first[0].head = first[1].head = NAN;
 }
 
-static char *say_samplings(const inspection_list *list, advice_line *line)
+static char *describe_samplings(const inspection_list *list, advice_line *line)
 {
     double m = inspections_usual(list);
     int64_t first = inspections_find(list, 0, m, -1);
@@ -735,9 +735,9 @@ static char *say_samplings(const inspection_list *list, advice_line *line)
     bool better = e[own].error > small_error && e[best].error * close_errors < e[own].error;
     bool matters = e[worst].error > small_error && e[worst].error > e[own].error * close_errors;
     int other = better ? best : worst;
-    char *mine = say_sampling(own, &e[own]), *mine_error = say_error(&e[own]), *text;
-    char *theirs = say_sampling(other, &e[other]), *their_error = say_error(&e[other]);
-    char *basis = say_basis(list, i, e[own].count);
+    char *mine = describe_sampling(own, &e[own]), *mine_error = describe_error(&e[own]), *text;
+    char *theirs = describe_sampling(other, &e[other]), *their_error = describe_error(&e[other]);
+    char *basis = describe_basis(list, i, e[own].count);
     note_errors(line, i, better || matters ? own : best, &e[better || matters ? own : best]);
     note_errors(line, i, other, &e[other]);
     line->level = better ? ADVICE_TIP : ADVICE_FINE;
@@ -748,7 +748,7 @@ static char *say_samplings(const inspection_list *list, advice_line *line)
                            better ? their_error : mine_error, better ? mine_error : their_error,
                            basis);
     else {
-        char *range = say_range(e[best].error, e[worst].error);
+        char *range = format_range(e[best].error, e[worst].error);
         text = must_format("With %g landmarks %s: tr(S - S^) is %s of tr(S)%s.", m,
                            e[worst].error > small_error ? "the sampling hardly matters"
                                                         : "any sampling does",
@@ -779,12 +779,12 @@ static const inspection *farthest(const inspection_list *list)
     return worst;
 }
 
-static char *say_reach(const inspection_list *list, advice_line *line)
+static char *describe_reach(const inspection_list *list, advice_line *line)
 {
     const inspection *i = farthest(list);
     if (!i)
         return NULL;
-    char *at = place(list, i), *part = say_part(i->compared, i->tokens), *text;
+    char *at = place(list, i), *part = describe_subset(i->compared, i->tokens), *text;
     const char *cut = i->rank_f64 < i->m ? " with A+ as far as f64 resolves it" : "";
     note(line, i, NULL, "trace_error", i->trace_error);
     note(line, i, NULL, "best_trace_error", i->best_trace_error);
@@ -821,7 +821,7 @@ static double soft_norm_of(const inspection *i)
 
 /* "batch 0, head 3, m = 49, n = 784", and the number of tokens it is estimated from. To be freed.
  */
-static char *say_norm_basis(const inspection_list *list, const inspection *i)
+static char *describe_norm_basis(const inspection_list *list, const inspection *i)
 {
     char *at = place(list, i);
     char *text = i->norm_tokens < i->tokens
@@ -836,15 +836,15 @@ static char *say_norm_basis(const inspection_list *list, const inspection *i)
  * sum. A gain that is smaller by WORTHWHILE_GAIN is worth a change. */
 enum { LARGE_NORM = 100, WORTHWHILE_GAIN = 4 };
 
-static char *say_norms(const inspection_list *list, advice_line *line)
+static char *describe_norms(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, soft_norm_of, LARGE_NORM);
     if (e.known == 0)
         return NULL;
     const inspection *i = e.most;
-    char *basis = say_norm_basis(list, i), *text;
-    char *plain = say_number(soft_norm_of(i));
-    char *normalised = say_number(over_all_tokens(i, i->softpp_norm));
+    char *basis = describe_norm_basis(list, i), *text;
+    char *plain = format_number(soft_norm_of(i));
+    char *normalised = format_number(over_all_tokens(i, i->softpp_norm));
     note_count(line, e.over, e.known);
     note(line, i, NULL, "soft_norm", i->soft_norm);
     note(line, i, NULL, "softpp_norm", i->softpp_norm);
@@ -874,7 +874,7 @@ static double off_diagonal(const inspection *i)
 /* A is I to within 10 %. */
 static const double nearly_nothing = 0.1;
 
-static char *say_apart(const inspection_list *list, advice_line *line)
+static char *describe_apart(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, off_diagonal, nearly_nothing);
     if (e.known == 0 || e.over > 0)
@@ -895,13 +895,13 @@ static const struct {
     const char *name, *basis;
     char *(*say)(const inspection_list *list, advice_line *line); /* level: fine on entry */
 } rules[ADVICE_RULES] = {
-    {"steps", "measured", say_steps},          {"start", "predicted", say_start},
-    {"modes", "predicted", say_modes},         {"rank", "measured", say_rank},
-    {"certified", "certified", say_certified}, {"unresolved", "measured", say_unresolved},
-    {"precision", "measured", say_precisions}, {"too-many", "measured", say_too_many},
-    {"faster", "measured", say_faster},        {"samplings", "measured", say_samplings},
-    {"reach", "measured", say_reach},          {"norms", "measured", say_norms},
-    {"apart", "measured", say_apart},
+    {"steps", "measured", describe_steps},          {"start", "predicted", describe_start},
+    {"modes", "predicted", describe_modes},         {"rank", "measured", describe_rank},
+    {"certified", "certified", describe_certified}, {"unresolved", "measured", describe_unresolved},
+    {"precision", "measured", describe_precisions}, {"too-many", "measured", describe_too_many},
+    {"faster", "measured", describe_faster},        {"samplings", "measured", describe_samplings},
+    {"reach", "measured", describe_reach},          {"norms", "measured", describe_norms},
+    {"apart", "measured", describe_apart},
 };
 
 int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES])

@@ -16,7 +16,7 @@
 #include "inspect/page.h"
 #include "inspect/summary.h"
 
-enum { USUAL_HEADS = 8, MOST_INSPECTED = 1024 };
+enum { MOST_INSPECTED = 1024 };
 
 /* ---- Columns ---- */
 
@@ -118,7 +118,7 @@ static void plan_tokens(inspect_plan *plan)
     plan->grid = stage_grid(plan->in, 2);
     plan->tokens = grid_tokens(&plan->grid);
     plan->dim = input_dim(plan->in);
-    plan->matrices = plan->per_batch = USUAL_HEADS;
+    plan->matrices = plan->per_batch = DEFAULT_HEADS;
     if (!input_is_file(plan->in))
         return;
     input_file_shape(plan->in, &plan->matrices, &plan->tokens, &plan->dim, &height, &width);
@@ -239,7 +239,7 @@ static int plan_points(inspect_plan *plan)
         code = add_landmarks(plan, m[i]);
     int64_t most = s->heads > 0                  ? s->heads
                    : s->effort == EFFORT_QUICK   ? 2
-                   : s->effort == EFFORT_DEFAULT ? USUAL_HEADS
+                   : s->effort == EFFORT_DEFAULT ? DEFAULT_HEADS
                                                  : plan->matrices;
     plan->head_count = plan->matrices < most ? plan->matrices : most;
     plan->heads = must_allocate((size_t)plan->head_count, sizeof *plan->heads);
@@ -372,7 +372,7 @@ static void add_advice(const advice_line *line, table **tables)
 }
 
 /* What was examined. To be freed. */
-static char *say_subject(const inspect_plan *plan)
+static char *describe_subject(const inspect_plan *plan)
 {
     const token_grid *grid = &plan->grid;
     bool assumed = plan->s->grid_height == 0 && input_is_file(plan->in);
@@ -413,7 +413,7 @@ static int finish(const program_options *s, const void *state, const table *raw,
     advice_line lines[ADVICE_RULES];
     for (int64_t i = 0; i < list.count; i++)
         add_rows(list.items[i], tables);
-    char *subject = say_subject(&w->plan);
+    char *subject = describe_subject(&w->plan);
     table *summary = inspect_summary(&list);
     advice_line conclusion = advice_conclude(
         &list, &(inspect_setting){w->plan.precision, w->plan.sampling, w->plan.steps});
@@ -450,9 +450,10 @@ const experiment inspect = {
     .source = "SOFT IJCV section 3.2, Fig. 5, 6; SOFT++ section 3.3",
     .example = "attnum inspect tokens.npy --grid 56x56 --html report.html",
     .options = OPTIONS(INSPECT_OPTIONS),
-    .defaults = "m = 16, 49, 64, or the nearest that averaging gives; 8 heads\n"
-                "quick: m = 16, 49, 2 heads; inverses and precisions under the first sampling\n"
-                "full: all heads; inverses and precisions also for m above 64",
+    .defaults = "m = 16, 49, 64, or the nearest that averaging gives; " TEXT_OF(
+        DEFAULT_HEADS) " heads\n"
+                       "quick: m = 16, 49, 2 heads; inverses and precisions under the first sampling\n"
+                       "full: all heads; inverses and precisions also for m above 64",
     .outputs = outputs,
     .output_count = COUNT(outputs),
     .raw_columns = inspect_raw_columns,

@@ -30,7 +30,7 @@ enum {
 };
 
 /* 2/|A|_1^2 is on the boundary of convergence for equal row sums; this start is within it. */
-static const double inside_numerator = 1.8;
+static const double convergent_numerator = 1.8;
 
 static bool goes_on(int code)
 {
@@ -247,7 +247,7 @@ static int measure_precision(bottleneck *b, atn_context *context, precision p, i
 {
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     double unused;
-    desc.numerator = inside_numerator;
+    desc.numerator = convergent_numerator;
     desc.storage = p.storage;
     desc.iterations = PAPER_STEPS;
     int code = run_precision(b, context, &desc, &out->fixed, &unused);
@@ -304,7 +304,7 @@ static double *subset_tokens(const head_data *data, const token_subset *subset)
 
 /* Draws `most` of n tokens in ascending order, each subset with the same probability (Knuth's
  * Algorithm S). */
-static token_subset take_subset(const head_data *data, const char *purpose, int64_t most)
+static token_subset draw_subset(const head_data *data, const char *purpose, int64_t most)
 {
     int64_t n = data->plan->tokens, dim = data->plan->dim, taken = 0;
     token_subset subset = {.count = n < most ? n : most};
@@ -329,8 +329,8 @@ static int open_head(head_data *data)
                             (uint64_t)plan->s->seeds.items[0], data->head, data->tokens);
     if (code != EXIT_PASS)
         return code;
-    data->choice = take_subset(data, "inspect choice", MOST_CHOICE);
-    data->compared = take_subset(data, "inspect compared", MOST_COMPARED);
+    data->choice = draw_subset(data, "inspect choice", MOST_CHOICE);
+    data->compared = draw_subset(data, "inspect compared", MOST_COMPARED);
     int64_t n = data->compared.count;
     double *from = subset_tokens(data, &data->compared), *s = allocate(n, n);
     data->spectrum = allocate(n, 1);
@@ -370,8 +370,8 @@ static int64_t sampling_grid(const inspect_plan *plan, const inspect_landmarks *
 }
 
 /* Takes landmarks with a sampler; null: those of --landmarks. */
-static int take_landmarks(const head_data *data, const sampler *with, const token_grid *grid,
-                          int64_t m, double *landmarks)
+static int choose_landmarks(const head_data *data, const sampler *with, const token_grid *grid,
+                            int64_t m, double *landmarks)
 {
     const inspect_plan *plan = data->plan;
     if (!with) { /* the same for all heads, or each head's own */
@@ -483,7 +483,7 @@ static int inspect_landmarks_of(const head_data *data, const inspect_landmarks *
         out->tokens = (double)plan->tokens;
         if (with && with->kind == ATN_SAMPLING_POOL)
             out->stride = (double)grid.stride;
-        code = exit_worst(code, take_landmarks(data, with, &grid, l->m, landmarks));
+        code = exit_worst(code, choose_landmarks(data, with, &grid, l->m, landmarks));
         if (goes_on(code))
             code = exit_worst(code, measure_sampling(data, landmarks, out));
         if (goes_on(code))

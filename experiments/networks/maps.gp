@@ -2,7 +2,7 @@
 # What one patch of a picture attends to in trained networks: a row of tiles per network and head, a tile per block, drawn
 # over the picture in grey. Of several pictures the last is shown.
 set encoding utf8
-if (!exists("csv2")) csv2 = beside("_picture")
+if (!exists("csv2")) csv2 = sibling("_picture")
 # Otherwise svg writes its images to separate files.
 embed = terminal eq "svg" ? "standalone" : ""
 

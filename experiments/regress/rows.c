@@ -322,7 +322,7 @@ static bool is_gone(const table *t, int64_t row)
 }
 
 /* Copies the rows, without those marked as gone. */
-static int take_rows(const char *path, const table *all, table *rows)
+static int copy_rows(const char *path, const table *all, table *rows)
 {
     for (int64_t row = 0; row < table_rows(all); row++) {
         if (is_gone(all, row))
@@ -366,7 +366,7 @@ static int read_rows(const char *path, const char *text, table *rows)
     table *all = table_create(regress_columns, columns);
     int64_t row = 0;
     int code = table_read_rows_at(all, text, &row, &col)
-                   ? take_rows(path, all, rows)
+                   ? copy_rows(path, all, rows)
                    : report_cell(path, row, col, "not as attnum writes it, or the row ends there");
     table_free(all);
     if (code == EXIT_PASS && table_rows(rows) == 0) {

@@ -305,7 +305,7 @@ static bool has_equal_landmarks(int64_t m, const double *a)
 }
 
 /* S22, S23: A and its inverse. */
-static void take_inverse_norms(int64_t m, const double *a, const growth_norms *growth,
+static void set_inverse_bounds(int64_t m, const double *a, const growth_norms *growth,
                                const attention_norms *norms, bound_quantities *out)
 {
     double *values = out->values;
@@ -328,7 +328,7 @@ static void take_inverse_norms(int64_t m, const double *a, const growth_norms *g
 }
 
 /* S06: the attention matrices P^T X P. */
-static void take_attention_norms(const growth_norms *growth, const attention_norms *norms,
+static void set_attention_bounds(const growth_norms *growth, const attention_norms *norms,
                                  bound_quantities *out)
 {
     double *values = out->values;
@@ -356,8 +356,8 @@ static int measure_landmarks(const landmark_sweep *sweep, atn_context *context, 
     if (code != EXIT_ENVIRONMENT)
         code = exit_worst(code, attention_norms_measure(context, m, n, a, p, &norms));
     if (code == EXIT_PASS || code == EXIT_CHECK) {
-        take_inverse_norms(m, a, &growth, &norms, out);
-        take_attention_norms(&growth, &norms, out);
+        set_inverse_bounds(m, a, &growth, &norms, out);
+        set_attention_bounds(&growth, &norms, out);
     }
     free(p);
     free(a);

@@ -114,7 +114,7 @@ int growth_measure(atn_context *context, int64_t m, double *a, growth_norms *nor
 /* The precision in bits, enough for lambda_min = 2^-400 lambda_max. */
 enum { CERTIFY_BITS = 1024 };
 
-static void take_enclosure(const ref_enclosure *from, ref_enclosure *to, double *norm,
+static void copy_enclosure(const ref_enclosure *from, ref_enclosure *to, double *norm,
                            bool *below_floor)
 {
     *to = *from;
@@ -136,8 +136,8 @@ int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale
         return EXIT_ENVIRONMENT;
     }
     norms->singular = status == ATN_SINGULAR;
-    take_enclosure(&s.inverse_norm, &norms->pinv, &norms->pinv_norm, &norms->pinv_below_floor);
-    take_enclosure(&s.normalised_norm, &norms->normalised, &norms->normalised_norm,
+    copy_enclosure(&s.inverse_norm, &norms->pinv, &norms->pinv_norm, &norms->pinv_below_floor);
+    copy_enclosure(&s.normalised_norm, &norms->normalised, &norms->normalised_norm,
                    &norms->normalised_below_floor);
     return EXIT_PASS;
 }
@@ -311,8 +311,8 @@ typedef struct {
     int64_t count;
 } growth_points;
 
-static void take_points(const table *raw, const char *name, const char *sampling,
-                        const struct fitted_column *f, growth_points *taken)
+static void collect_points(const table *raw, const char *name, const char *sampling,
+                           const struct fitted_column *f, growth_points *taken)
 {
     int m_column = table_column(raw, "m"), y_column = table_column(raw, f->quantity);
     taken->count = 0;
@@ -371,7 +371,7 @@ static int finish(const program_options *s, const void *state, const table *raw,
             for (int j = 0; j < FITTED; j++) {
                 const char *name = cell_text(raw, row, "input");
                 const char *sampling = cell_text(raw, row, "sampling");
-                take_points(raw, name, sampling, &fitted[j], &taken);
+                collect_points(raw, name, sampling, &fitted[j], &taken);
                 add_fit(tables[1], name, sampling, fitted[j].quantity, LAW_POWER, &taken);
                 add_fit(tables[1], name, sampling, fitted[j].quantity, LAW_EXPONENTIAL, &taken);
             }

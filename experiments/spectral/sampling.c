@@ -211,8 +211,8 @@ typedef struct {
     int64_t pivots;
 } sampler_errors;
 
-static int take_landmarks(const point_data *data, const sampler *with, int64_t draw,
-                          double *landmarks)
+static int choose_landmarks(const point_data *data, const sampler *with, int64_t draw,
+                            double *landmarks)
 {
     const landmark_point *p = data->p;
     const sampler_source from = {.name = input_name(p->in),
@@ -356,7 +356,7 @@ static int run_draw(const point_data *data, const sampler *with, int64_t draw, t
 {
     double *landmarks = must_allocate((size_t)data->p->m, (size_t)data->dim * sizeof *landmarks);
     sampler_errors got = {.trace = 0};
-    int code = take_landmarks(data, with, draw, landmarks);
+    int code = choose_landmarks(data, with, draw, landmarks);
     if (code == EXIT_PASS)
         code = measure_bottleneck(data, landmarks, &got);
     if (code == EXIT_PASS || code == EXIT_CHECK)

@@ -2,7 +2,7 @@
 # SOFT (IJCV) section 3.2: a column per input; above the trace error over that of the best matrix of
 # rank m, below A's condition number, one place per sampler, one colour per m.
 set encoding utf8
-if (!exists("csv2")) csv2 = beside("_summary")
+if (!exists("csv2")) csv2 = sibling("_summary")
 set terminal @terminal size 1700,930 font ",13"
 set output out
 

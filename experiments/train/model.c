@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "common/random.h"
 #include "common/report.h"
 
@@ -28,7 +29,7 @@ bool model_defaults(const char *name, model_shape *shape)
     *shape = (model_shape){.attention = info,
                            .variant = variant,
                            .side = 28,
-                           .patch = 2,
+                           .patch = DEFAULT_PATCH,
                            .width = 64,
                            .heads = 2,
                            .depth = 4,

@@ -135,7 +135,7 @@ static bool get_input(const void *state, int index, const char **name, const cha
 /* ---- A point ---- */
 
 /* Reports the last epoch. per_image: seconds per image, tests included. */
-static void say_epoch(const char *name, const trainer *t, const training *plan, double per_image)
+static void report_epoch(const char *name, const trainer *t, const training *plan, double per_image)
 {
     int64_t epoch = trainer_epochs(t);
     training_epoch e = trainer_epoch(t, epoch - 1);
@@ -208,7 +208,7 @@ static int train_all(trainer *t, const training *plan, const char *name, const p
         if (whole) {
             training_score test = trainer_epoch(t, trainer_epochs(t) - 1).test;
             progress_end(&bar);
-            say_epoch(name, t, plan, (progress_seconds() - start) / images);
+            report_epoch(name, t, plan, (progress_seconds() - start) / images);
             code = keep_epoch(t, at, &test);
         }
         if ((whole || signals_stopped()) && trainer_steps(t) < all && code == EXIT_PASS)
@@ -284,9 +284,10 @@ const experiment train = {
     .example = "attnum train --operator soft/code,softmax --seed 1,2,3",
     .options = OPTIONS(TRAIN_OPTIONS),
     .alone = true,
-    .defaults = "10 epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
-                "quick: 2 epochs of 2560 images, four operators\n"
-                "full: as default",
+    .defaults = TEXT_OF(
+        DEFAULT_EPOCHS) " epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
+                        "quick: 2 epochs of 2560 images, four operators\n"
+                        "full: as default",
     .outputs = outputs,
     .output_count = 1,
     .prepare = prepare,

@@ -35,7 +35,7 @@ static const char *const part_names[PARTS] = {"queries", "keys", "values"};
 /* ---- Names ---- */
 
 /* Removes "/END" from the end of a text; false if the text does not end so. */
-static bool take_end(char *text, const char *end)
+static bool remove_end(char *text, const char *end)
 {
     char *slash = strrchr(text, '/');
     bool found = slash && strcmp(slash + 1, end) == 0;
@@ -49,7 +49,7 @@ static int read_place(trained *t, char *text)
 {
     t->block = -1;
     for (int part = 0; part < PARTS; part++)
-        if (take_end(text, part_names[part])) {
+        if (remove_end(text, part_names[part])) {
             t->part = part;
             break;
         }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/npz.h"
+#include "common/options.h"
 #include "common/progress.h"
 #include "common/random.h"
 #include "common/report.h"
@@ -50,7 +51,7 @@ struct trainer {
 bool training_defaults(const char *name, training *plan)
 {
     *plan = (training){.seed = 1,
-                       .epochs = 10,
+                       .epochs = DEFAULT_EPOCHS,
                        .batch = 32,
                        .rate = 2e-3,
                        .decay = 0.05,
@@ -455,7 +456,7 @@ static int64_t step_of(const trainer *t, const char *text)
 }
 
 /* An array of the file, if it has this dtype and this many rows and columns. */
-static const npy_array *take_array(const npz_file *file, const char *path, const char *name,
+static const npy_array *find_array(const npz_file *file, const char *path, const char *name,
                                    int64_t rows, int64_t cols, const char *dtype)
 {
     const npy_array *array = npz_find(file, name);
@@ -481,8 +482,8 @@ int trainer_resume(trainer *t, const char *path)
     }
     for (int i = 0; i <= KEPT && code == EXIT_PASS; i++) {
         kept[i] = i < KEPT
-                      ? take_array(&file, path, kept_names[i], 1, t->m.size, "<f4")
-                      : take_array(&file, path, "curve", t->plan.epochs + 1, EPOCH_NUMBERS, "<f8");
+                      ? find_array(&file, path, kept_names[i], 1, t->m.size, "<f4")
+                      : find_array(&file, path, "curve", t->plan.epochs + 1, EPOCH_NUMBERS, "<f8");
         code = kept[i] ? EXIT_PASS : EXIT_ENVIRONMENT;
     }
     if (code == EXIT_PASS) {

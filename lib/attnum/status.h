@@ -38,7 +38,7 @@ typedef enum {
 #undef ATN_STATUS_ENTRY
 } atn_status;
 
-/* The message of a code, for people. Never null; unknown codes give "unknown status". */
+/* The message of a code, in English. Never null; unknown codes give "unknown status". */
 const char *atn_status_message(atn_status status);
 
 /* The name of a code, for logs: "ATN_OK", "ATN_NOT_CONVERGED", ... Never null. */

@@ -107,7 +107,7 @@ double R(inverse_roundoff)(const atn_inverse_desc *desc);
 /* Used by all iterations. Sets X = 0 because there is no start. */
 atn_status R(without_start)(const inverse_problem *p, atn_stop stop);
 /* Records step k = 1, 2, ... and its update in the info. */
-void R(take_update)(atn_inverse_info *info, int k, double update);
+void R(record_update)(atn_inverse_info *info, int k, double update);
 /* The root of change / size, which may be 0 / 0 (0), or not finite. */
 double R(relative_update)(double change, double size);
 /* Whether the update alone shows that X_{k+1} is finite: otherwise |X_{k+1}|^2 is infinite or NaN,

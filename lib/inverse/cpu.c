@@ -62,7 +62,7 @@ atn_status R(without_start)(const inverse_problem *p, atn_stop stop)
     return ATN_NOT_CONVERGED;
 }
 
-void R(take_update)(atn_inverse_info *info, int k, double update)
+void R(record_update)(atn_inverse_info *info, int k, double update)
 {
     info->iterations = k;
     info->last_update = update;

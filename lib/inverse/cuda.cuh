@@ -136,7 +136,7 @@ static __device__ atn_status without_start(const inverse_problem &p, atn_stop st
 }
 
 /* Records step k = 1, 2, ... and its update in the info. */
-static __device__ void take_update(const inverse_problem &p, int k, double update)
+static __device__ void record_update(const inverse_problem &p, int k, double update)
 {
     atn_inverse_info *info = p.info;
     if (!is_first_thread())

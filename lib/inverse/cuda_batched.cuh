@@ -504,7 +504,7 @@ static __global__ void __launch_bounds__(32) decide_newton(const __grid_constant
     run.at = c.k + 1;
     if (!best)
         run.returned = run.at;
-    take_update(p, run.at, relative_update(change, size));
+    record_update(p, run.at, relative_update(change, size));
 }
 
 /* Polynomial iterations: E_k has been computed; the guard (attnum/inverse.h). */
@@ -532,7 +532,7 @@ static __global__ void __launch_bounds__(32) decide_error(const __grid_constant_
     run.before = error;
     run.at = run.returned = c.k;
     if (c.k > 0)
-        take_update(p, c.k, run.update);
+        record_update(p, c.k, run.update);
 }
 
 /* Polynomial iterations: X_{k+1} has been computed. */

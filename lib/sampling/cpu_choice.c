@@ -73,8 +73,8 @@ static void take(const job *j, int64_t l, int64_t token)
 /* Takes m tokens one after the other by their weights, which have been computed: draws each or, if
  * uniforms is null, takes the one with the largest weight. After each, `update` gets its weight and
  * changes those of the others. */
-static void take_all(const job *j, const double *uniforms,
-                     void (*update)(const job *j, int64_t l, double weight))
+static void choose_tokens(const job *j, const double *uniforms,
+                          void (*update)(const job *j, int64_t l, double weight))
 {
     for (int64_t l = 0; l < j->m; l++) {
         int64_t token = uniforms ? draw(j, uniforms[l]) : heaviest(j);
@@ -150,7 +150,7 @@ static const double *kmeans(const job *j)
     double *centroids = j->work;
     int64_t *counts = j->taken + j->m, *assigned = counts + j->m;
     fill_ones(j);
-    take_all(j, j->sampling->uniforms, approach);
+    choose_tokens(j, j->sampling->uniforms, approach);
     if (j->sampling->steps == 0)
         return NULL;
     for (int64_t i = 0; i < j->m * j->d; i++)
@@ -198,14 +198,14 @@ static void eliminate(const job *j, int64_t l, double residual)
 static const double *rpcholesky(const job *j)
 {
     fill_ones(j);
-    take_all(j, j->sampling->uniforms, eliminate);
+    choose_tokens(j, j->sampling->uniforms, eliminate);
     return NULL;
 }
 
 static const double *greedy(const job *j)
 {
     fill_ones(j);
-    take_all(j, NULL, eliminate);
+    choose_tokens(j, NULL, eliminate);
     return NULL;
 }
 
@@ -254,14 +254,14 @@ static const double *leverage(const job *j)
 {
     double m = (double)j->m, least = m * m * 0x1p-50, lambda = j->sampling->ridge;
     fill_ones(j);
-    take_all(j, j->sampling->uniforms, NULL);
+    choose_tokens(j, j->sampling->uniforms, NULL);
     if (lambda == 0)
         lambda = find_residuals(j, least) / m;
     lambda = lambda > least ? lambda : least;
     find_residuals(j, lambda);
     for (int64_t i = 0; i < j->n; i++)
         j->weights[i] = j->weights[i] < lambda ? j->weights[i] / lambda : 1;
-    take_all(j, j->sampling->uniforms + j->m, NULL);
+    choose_tokens(j, j->sampling->uniforms + j->m, NULL);
     return NULL;
 }
 

@@ -128,7 +128,7 @@ static __device__ void nothing(const job &, int64_t, double) {}
  * uniforms is null, takes the one with the largest weight. After each, `update` gets its weight and
  * changes those of the others. */
 template <void (*update)(const job &, int64_t, double)>
-static __device__ void take_all(const job &j, const double *uniforms)
+static __device__ void choose_tokens(const job &j, const double *uniforms)
 {
     for (int64_t l = 0; l < j.m; l++) {
         int64_t token = uniforms ? draw(j, uniforms[l]) : heaviest(j);
@@ -198,7 +198,7 @@ static __device__ const double *kmeans(const job &j)
     double *centroids = j.work;
     int64_t *counts = j.taken + j.m, *assigned = counts + j.m;
     fill_ones(j);
-    take_all<approach>(j, j.sampling->uniforms);
+    choose_tokens<approach>(j, j.sampling->uniforms);
     if (j.sampling->steps == 0)
         return NULL;
     BLOCK_EACH (e, j.m * j.d)
@@ -290,7 +290,7 @@ static __device__ void leverage(const job &j)
 {
     double m = (double)j.m, least = m * m * 0x1p-50, lambda = j.sampling->ridge;
     fill_ones(j);
-    take_all<nothing>(j, j.sampling->uniforms);
+    choose_tokens<nothing>(j, j.sampling->uniforms);
     if (lambda == 0)
         lambda = find_residuals(j, least) / m;
     lambda = lambda > least ? lambda : least;
@@ -298,7 +298,7 @@ static __device__ void leverage(const job &j)
     BLOCK_EACH (i, j.n)
         j.weights[i] = j.weights[i] < lambda ? j.weights[i] / lambda : 1;
     __syncthreads();
-    take_all<nothing>(j, j.sampling->uniforms + j.m);
+    choose_tokens<nothing>(j, j.sampling->uniforms + j.m);
 }
 
 /* ---- All heads ---- */
@@ -313,8 +313,8 @@ static __device__ const double *choose(const job &j)
         return NULL;
     }
     fill_ones(j);
-    take_all<eliminate>(j,
-                        j.sampling->kind == ATN_SAMPLING_RPCHOLESKY ? j.sampling->uniforms : NULL);
+    choose_tokens<eliminate>(j, j.sampling->kind == ATN_SAMPLING_RPCHOLESKY ? j.sampling->uniforms
+                                                                            : NULL);
     return NULL;
 }
 

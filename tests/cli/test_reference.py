@@ -37,7 +37,7 @@ def says(entry):
 ids = [element.get("id") for element in PAGE.iter() if element.get("id")]
 c, python = list(declared()), list(offered())
 faults = [f"{name}: is not there" for name in c + python if name not in ids]
-faults += [f"{name}: stands there twice" for name in set(ids) if ids.count(name) > 1]
+faults += [f"{name}: occurs twice" for name in set(ids) if ids.count(name) > 1]
 faults += [f"{entry.get('id')}: nothing is said of it" for entry in PAGE.iter("article")
            if (entry.get("id") or "").startswith("attnum.") and not says(entry)]
 links = [element.get(name) for element in PAGE.iter() for name in ("href", "src") if element.get(name)]

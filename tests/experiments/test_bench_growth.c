@@ -46,7 +46,7 @@ Test(bench_growth, turns_with_the_shortest_fitted)
                  {{1, 2, 4, 8}, {false}, {0}}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         int64_t with[4] = {-1, -1, -1, -1};
-        growth_take_turns(4, lines[i].tokens, lines[i].fitted, with);
+        growth_alternate(4, lines[i].tokens, lines[i].fitted, with);
         for (int k = 0; k < 4; k++)
             cr_expect(with[k] == lines[i].with[k], "line %zu, %d: %" PRId64, i, k, with[k]);
     }

@@ -581,16 +581,17 @@ Test(options, operators_with_and_without_a_variant)
     program_options s;
     const atn_operator_info *soft = atn_operator_find("soft"), *sima = atn_operator_find("sima");
     cr_assert_eq(parse(&s, ALL, ""), EXIT_PASS);
-    cr_expect(options_take_variant(&s, soft, 0) && options_take_variant(&s, sima, 3));
+    cr_expect(options_include_variant(&s, soft, 0) && options_include_variant(&s, sima, 3));
     options_free(&s);
     cr_assert_eq(parse(&s, ALL, "--operator=soft,sima/code"), EXIT_PASS);
     for (int i = 0; i < soft->variant_count; i++)
-        cr_expect(options_take_variant(&s, soft, i), "soft/%s", soft->variants[i].name);
+        cr_expect(options_include_variant(&s, soft, i), "soft/%s", soft->variants[i].name);
     for (int i = 0; i < sima->variant_count; i++)
-        cr_expect_eq(options_take_variant(&s, sima, i), strcmp(sima->variants[i].name, "code") == 0,
-                     "sima/%s", sima->variants[i].name);
-    cr_expect_not(options_take_variant(&s, atn_operator_find("softpp"), 0));
-    cr_expect_not(options_take_variant(&s, atn_operator_find("softmax"), 0));
+        cr_expect_eq(options_include_variant(&s, sima, i),
+                     strcmp(sima->variants[i].name, "code") == 0, "sima/%s",
+                     sima->variants[i].name);
+    cr_expect_not(options_include_variant(&s, atn_operator_find("softpp"), 0));
+    cr_expect_not(options_include_variant(&s, atn_operator_find("softmax"), 0));
     options_free(&s);
 }
 

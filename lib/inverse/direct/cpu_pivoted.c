@@ -16,7 +16,7 @@ int64_t R(pivoted_factor_work)(int64_t m)
 }
 
 /* Swaps the pivot, the first entry with this value, to place k. */
-static void take_pivot(int64_t k, real value, int64_t stride, int *pivots, real *rows, real *rest)
+static void move_pivot(int64_t k, real value, int64_t stride, int *pivots, real *rows, real *rest)
 {
     int64_t at = k;
     while (rest[at] != value)
@@ -47,7 +47,7 @@ static int64_t eliminate(const simd *kernels, int64_t m, const real *a, real cut
         real value = kernels->largest(columns, rest + first, least);
         if (!(value > least))
             return k;
-        take_pivot(k, value, stride, pivots, rows, rest);
+        move_pivot(k, value, stride, pivots, rows, rest);
         const real *chosen = a + pivots[k] * m;
         for (int64_t j = first; j < m; j++)
             row[j] = chosen[pivots[j]];

@@ -154,7 +154,7 @@ static bool advance(newton_run *run)
     real *previous = run->x;
     run->x = run->next;
     run->next = previous;
-    R(take_update)(info, info->iterations + 1, update);
+    R(record_update)(info, info->iterations + 1, update);
     return true;
 }
 

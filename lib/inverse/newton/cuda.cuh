@@ -85,7 +85,7 @@ static __device__ bool newton_advance(const inverse_problem &p, newton_run &run)
     real *previous = run.x;
     run.x = run.next;
     run.next = previous;
-    take_update(p, ++run.steps, update);
+    record_update(p, ++run.steps, update);
     return true;
 }
 

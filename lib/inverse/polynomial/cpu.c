@@ -338,7 +338,7 @@ static void accept(iteration *t, int k, double update)
     keep_best(t, k);
     t->p->info->returned = k;
     if (k > 0)
-        R(take_update)(t->p->info, k, update);
+        R(record_update)(t->p->info, k, update);
 }
 
 static void return_to_best(iteration *t)

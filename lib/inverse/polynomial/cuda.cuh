@@ -434,7 +434,7 @@ static __device__ void polynomial_accept(const inverse_problem &p, polynomial_ru
     keep_best(p, t, k);
     t.returned = k;
     if (k > 0)
-        take_update(p, k, update);
+        record_update(p, k, update);
 }
 
 static __device__ void return_to_best(const inverse_problem &p, polynomial_run &t)
