@@ -39,6 +39,17 @@ int direct_cost(const claim_run *run, const atn_attention_desc *desc,
     return EXIT_ENVIRONMENT;
 }
 
+int direct_flops(const claim_run *run, const atn_attention_desc *desc, int64_t heads, int64_t n,
+                 int64_t d, int64_t dv, double *flops)
+{
+    atn_attention_shape shape = {
+        .batch = 1, .heads = heads, .tokens = n, .dim = d, .value_dim = dv};
+    atn_cost cost = {0};
+    int code = direct_cost(run, desc, &shape, &cost);
+    *flops = cost.flops;
+    return code;
+}
+
 int direct_attention_matrix(const claim_run *run, atn_operator op, int64_t n, int64_t d,
                             const double *q, const double *k, double *matrix)
 {
@@ -121,7 +132,7 @@ void range_widen(value_range *r, double value)
     r->most = direct_worst(r->most, value);
 }
 
-const char *range_say(const value_range *r, int digits, char text[RANGE_TEXT])
+const char *range_text(const value_range *r, int digits, char text[RANGE_TEXT])
 {
     char most[RANGE_TEXT / 2];
     snprintf(text, RANGE_TEXT / 2, "%.*g", digits, r->least);

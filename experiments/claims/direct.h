@@ -13,6 +13,9 @@ int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t
 /* The cost of a call. Returns an exit code; reports a failure. */
 int direct_cost(const claim_run *run, const atn_attention_desc *desc,
                 const atn_attention_shape *shape, atn_cost *cost);
+/* Its flops, of heads of n tokens, d wide, whose values are dv wide. */
+int direct_flops(const claim_run *run, const atn_attention_desc *desc, int64_t heads, int64_t n,
+                 int64_t d, int64_t dv, double *flops);
 
 /* The attention matrix (n x n) of an operator's first variant, one head in f64: its output for
  * V = I. Returns an exit code; reports a failure. */
@@ -51,6 +54,6 @@ void range_widen(value_range *r, double value);
 
 /* "1 to 2", or one number where both ends are the same in `digits` digits; returns `text`. */
 enum { RANGE_TEXT = 64 };
-const char *range_say(const value_range *r, int digits, char text[RANGE_TEXT]);
+const char *range_text(const value_range *r, int digits, char text[RANGE_TEXT]);
 
 #endif

@@ -376,7 +376,7 @@ static int judge_n12(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "counted at 384 pixels over 224, UFO-ViT's networks in Tab. 4: %s times the "
                 "multiply-adds for %.4g times the tokens (DeiT-S, for comparison: %.4g times)",
-                range_say(&ratios, 4, text), (384. / 224) * (384. / 224), deit);
+                range_text(&ratios, 4, text), (384. / 224) * (384. / 224), deit);
     verdict_set(&v->bound, "1: no increase at all. How large a significant one is, is not printed");
     return code;
 }

@@ -106,11 +106,7 @@ static int order_flops(const claim_run *run, atn_order order, int64_t heads, int
 {
     atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F32);
     desc.sima.order = order;
-    atn_attention_shape shape = {.batch = 1, .heads = heads, .tokens = n, .dim = d, .value_dim = d};
-    atn_cost cost = {0};
-    int code = direct_cost(run, &desc, &shape, &cost);
-    *flops = cost.flops;
-    return code;
+    return direct_flops(run, &desc, heads, n, d, d, flops);
 }
 
 /* flops[0] tokens first, flops[1] channels first. */

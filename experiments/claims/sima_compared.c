@@ -9,16 +9,6 @@
 #include "common/report.h"
 #include "cost/operators.h"
 
-static int flops_of(const claim_run *run, const atn_attention_desc *desc, int64_t n, int64_t d,
-                    int64_t dv, double *flops)
-{
-    atn_attention_shape shape = {.batch = 1, .heads = 1, .tokens = n, .dim = d, .value_dim = dv};
-    atn_cost cost = {0};
-    int code = direct_cost(run, desc, &shape, &cost);
-    *flops = cost.flops;
-    return code;
-}
-
 /* ---- M14 ---- */
 
 enum { GRID = 14, TERMS = 4 }; /* 224 x 224 pixels in patches of 16; the expansion's terms */
@@ -55,15 +45,15 @@ static int compare_flops(const claim_run *run, int64_t side, int64_t d, flop_rat
     int code = EXIT_PASS;
     for (int i = 0; i < 2; i++) {
         const atn_attention_desc desc = products_alone(orders[i]);
-        code = exit_worst(code, flops_of(run, &desc, n, TERMS * d, d, &four));
-        code = exit_worst(code, flops_of(run, &desc, n, d, d, &one));
+        code = exit_worst(code, direct_flops(run, &desc, 1, n, TERMS * d, d, &four));
+        code = exit_worst(code, direct_flops(run, &desc, 1, n, d, d, &one));
         r->products[i] = four / one;
     }
     const atn_attention_desc cosformer = cosformer_on(side, side, ATN_F32);
     atn_attention_desc sima = atn_attention_defaults(ATN_SIMA, ATN_F32);
     sima.sima.order = ATN_ORDER_CHANNELS;
-    code = exit_worst(code, flops_of(run, &cosformer, n, d, d, &four));
-    code = exit_worst(code, flops_of(run, &sima, n, d, d, &one));
+    code = exit_worst(code, direct_flops(run, &cosformer, 1, n, d, d, &four));
+    code = exit_worst(code, direct_flops(run, &sima, 1, n, d, d, &one));
     r->whole = four / one;
     return code;
 }
@@ -125,8 +115,8 @@ static int judge_m14(const claim_run *run, verdict *v)
                 "flops of the products, CosFormer over SimA: %s with KᵀV first, %s with QKᵀ first "
                 "and four terms; with all that the operators do, %s, KᵀV first; one token, one "
                 "channel, one value: %.6g with KᵀV first, %.6g with QKᵀ first",
-                range_say(&channels, 6, text[0]), range_say(&tokens, 6, text[1]),
-                range_say(&whole, 4, text[2]), smallest.products[1], smallest.products[0]);
+                range_text(&channels, 6, text[0]), range_text(&tokens, 6, text[1]),
+                range_text(&whole, 4, text[2]), smallest.products[1], smallest.products[0]);
     verdict_set(&v->bound, "4, with KᵀV first as in CosFormer's Eq. 12, which App. A.3 names");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample,
@@ -249,8 +239,8 @@ static int judge_m15(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "SOFT's exps over N² at stages 1 to 3 of SOFT-Tiny, m = %d: %s, by this library, "
                 "which forms P twice, %s; in stage 4 (49 tokens, m = 49) nothing is reduced: %.3g",
-                PAPER_LANDMARKS, range_say(&share, 3, text[0]), range_say(&share_twice, 3, text[1]),
-                last);
+                PAPER_LANDMARKS, range_text(&share, 3, text[0]),
+                range_text(&share_twice, 3, text[1]), last);
     verdict_set(&v->bound, "1");
     if (reduces && once[0] > 0)
         verdict_set(&v->counterexample,

@@ -83,8 +83,8 @@ static int judge_m22(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "exps counted over HM²N at 224 pixels, four stages: %s in blocks with windows, %s "
                 "in Twins-SVT-S's others; at 448 pixels %s and %s",
-                range_say(&printed.windows, 6, text[0]), range_say(&printed.reduced, 6, text[1]),
-                range_say(&larger.windows, 6, text[2]), range_say(&larger.reduced, 6, text[3]));
+                range_text(&printed.windows, 6, text[0]), range_text(&printed.reduced, 6, text[1]),
+                range_text(&larger.windows, 6, text[2]), range_text(&larger.reduced, 6, text[3]));
     verdict_set(&v->bound, "1 at 224 pixels, the printed resolution");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "a stage of the table");
@@ -139,7 +139,7 @@ static int judge_m23(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "exps counted over HN²/R in PVT-Small's four stages: %s with PVT's own R, %s with "
                 "R the number of tokens for each key",
-                range_say(&by_side, 6, text[0]), range_say(&by_tokens, 6, text[1]));
+                range_text(&by_side, 6, text[0]), range_text(&by_tokens, 6, text[1]));
     verdict_set(&v->bound, "1");
     if (v->kind != VERDICT_HOLDS)
         verdict_set(&v->counterexample,
@@ -168,7 +168,7 @@ static int judge_m24(const claim_run *run, verdict *v)
     }
     v->kind = ratio.least == 1 && ratio.most == 1 ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured, "exps counted over HN² in CvT-13's three stages: %s",
-                range_say(&ratio, 4, text));
+                range_text(&ratio, 4, text));
     verdict_set(&v->bound, "1");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample,
@@ -283,8 +283,9 @@ static int judge_m26(const claim_run *run, verdict *v)
         "D = 384, H = 1 to 12, N = 1 to 3136: softmax attention's exps are %s of HN², XCA's "
         "%s of HD²; softmax attention's flops are %s of N²D, its numbers with the matrix "
         "stored %s of N²D; no quotient grows with N",
-        range_say(&ranges[ORDER_SOFTMAX], 4, text[0]), range_say(&ranges[ORDER_XCA], 4, text[1]),
-        range_say(&ranges[ORDER_FLOPS], 4, text[2]), range_say(&ranges[ORDER_MEMORY], 4, text[3]));
+        range_text(&ranges[ORDER_SOFTMAX], 4, text[0]), range_text(&ranges[ORDER_XCA], 4, text[1]),
+        range_text(&ranges[ORDER_FLOPS], 4, text[2]),
+        range_text(&ranges[ORDER_MEMORY], 4, text[3]));
     verdict_set(&v->bound, "O(·) is an upper bound: quotients that do not grow with N");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "a quotient of the table that grows");
@@ -387,7 +388,7 @@ static int judge_m28(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "tokens of XCiT with patches of 8 over those with patches of 16: %s; printed "
                 "parameters: Swin-T %.1f M, XCiT-S12/16 → SimA %.1f M",
-                range_say(&ratio, 6, text), swin, sima);
+                range_text(&ratio, 6, text), swin, sima);
     verdict_set(&v->bound, "%d; more than XCiT-S12/16 → SimA", TIMES);
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "a side in the table, or the printed parameters");

@@ -89,15 +89,8 @@ static int flops_of_heads(const claim_run *run, atn_order order, double *times)
     double flops[2];
     int code = EXIT_PASS;
     for (int i = 0; i < 2; i++) {
-        int64_t heads = i == 0 ? 1 : HEADS;
-        atn_attention_shape shape = {.batch = 1,
-                                     .heads = heads,
-                                     .tokens = HEAD_TOKENS,
-                                     .dim = MODEL_TOKEN / heads,
-                                     .value_dim = MODEL_TOKEN / heads};
-        atn_cost cost = {0};
-        code = exit_worst(code, direct_cost(run, &desc, &shape, &cost));
-        flops[i] = cost.flops;
+        int64_t heads = i == 0 ? 1 : HEADS, d = MODEL_TOKEN / heads;
+        code = exit_worst(code, direct_flops(run, &desc, heads, HEAD_TOKENS, d, d, &flops[i]));
     }
     *times = flops[0] / flops[1];
     return code;
@@ -288,12 +281,7 @@ static int flops_of_call(const claim_run *run, atn_operator op, int64_t n, int64
                          int64_t width, double *flops)
 {
     const atn_attention_desc desc = atn_attention_defaults(op, ATN_F32);
-    int64_t d = width / heads;
-    atn_attention_shape shape = {.batch = 1, .heads = heads, .tokens = n, .dim = d, .value_dim = d};
-    atn_cost cost = {0};
-    int code = direct_cost(run, &desc, &shape, &cost);
-    *flops = cost.flops;
-    return code;
+    return direct_flops(run, &desc, heads, n, width / heads, width / heads, flops);
 }
 
 /* The smallest N for which XCA takes no more flops than softmax attention; 0 if there is none up to

@@ -98,9 +98,9 @@ static int judge_m09(const claim_run *run, verdict *v)
                 "Σ|q̂_i k̂_j| of a channel over all pairs of tokens: %s, without norms %s; its "
                 "largest |q̂_i k̂_j|: %s. Two tokens, channels (1, 0) and (1, 1) in Q and K: their "
                 "parts of the first entry are %g and %g, without norms %g and %g",
-                range_say(&sums, 10, text[0]), range_say(&bare, 3, text[1]),
-                range_say(&largest, 3, text[2]), first.largest, second.largest, alone[0] * alone[0],
-                equal[0] * equal[0]);
+                range_text(&sums, 10, text[0]), range_text(&bare, 3, text[1]),
+                range_text(&largest, 3, text[2]), first.largest, second.largest,
+                alone[0] * alone[0], equal[0] * equal[0]);
     verdict_set(&v->bound, "1 for the sum; 1/N² to 1 for the largest");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "a channel of the table");
@@ -417,8 +417,8 @@ static int judge_m11(const claim_run *run, verdict *v)
                 "permuted Y by %g; 196 normal tokens: by %.2g of a rounding bound. Weights ((0, "
                 "1), (0, 0)) that mix two tokens: off by (%g, %g) for (1), (2). All tokens twice: "
                 "SimA's outputs are %s of what they were, those of softmax attention %s",
-                whole, normal, mixed[0], mixed[1], range_say(&sima, 10, text[0]),
-                range_say(&softmax, 10, text[1]));
+                whole, normal, mixed[0], mixed[1], range_text(&sima, 10, text[0]),
+                range_text(&softmax, 10, text[1]));
     verdict_set(&v->bound, "0; 1, the rounding of both");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample,
@@ -634,7 +634,7 @@ static int judge_m13(const claim_run *run, verdict *v)
         format_output(e[i].f16, f16);
         format_output(e[i].f32, f32);
         fprintf(v->notes, "| %s | %s | %s | %.6g | × %s |\n", names[i], f16, f32, e[i].largest,
-                range_say(&e[i].repeated, 6, repeated));
+                range_text(&e[i].repeated, 6, repeated));
     }
     if (code != EXIT_PASS)
         return code;

@@ -408,8 +408,8 @@ static int judge_n14(const claim_run *run, verdict *v)
                 "as printed, %d of %d comparisons of training are as the sentence has them; SOFT "
                 "trains at %s of Nyströmformer's throughput and infers at %s of the others'. The "
                 "throughputs themselves would need the networks on the GPUs of the paper",
-                borne_out, PAPERS * SLOWER, range_say(&training, 3, trained),
-                range_say(&inference, 3, inferred));
+                borne_out, PAPERS * SLOWER, range_text(&training, 3, trained),
+                range_text(&inference, 3, inferred));
     verdict_set(&v->bound, "the printed throughputs; 'on-par' and 'slightly' have no tolerance");
     verdict_set(&v->would_test, "in part, the attentions alone: N05 times them on a CPU");
     return EXIT_PASS;
@@ -473,8 +473,8 @@ static int judge_n15(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "over the Transformer in the same Tiny: multiply-adds %s, parameters %s, counted; "
                 "memory as printed %s, for one image %s. The memory itself would need the GPUs",
-                range_say(&flops, 3, work), range_say(&parameters, 4, size),
-                range_say(&memory, 3, gigabytes), range_say(&of_image, 3, image));
+                range_text(&flops, 3, work), range_text(&parameters, 4, size),
+                range_text(&memory, 3, gigabytes), range_text(&of_image, 3, image));
     verdict_set(&v->bound,
                 "less than 1 of FLOPs and memory, about 1 of parameters; 'substantially' "
                 "and 'similar' have no tolerance");

@@ -83,7 +83,7 @@ static int judge_u12(const claim_run *run, verdict *v)
         "two products and exps: %s times; a layer of self-attention with its "
         "four projections, D = 384: %.2f times from 224 to 448 pixels, %.2f to 896, %.2f to "
         "1792",
-        range_say(&quadratic, 6, text), layer[0], layer[1], layer[2]);
+        range_text(&quadratic, 6, text), layer[0], layer[1], layer[2]);
     verdict_set(&v->bound, "%d", TIMES);
     if (v->kind != VERDICT_HOLDS)
         verdict_set(&v->counterexample,
@@ -136,7 +136,7 @@ static int judge_u13(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "from %d to %d pixels the learned positions grow by %s parameters, all others by "
                 "%s",
-                SMALL, LARGE, range_say(&growth, 9, text[0]), range_say(&others, 9, text[1]));
+                SMALL, LARGE, range_text(&growth, 9, text[0]), range_text(&others, 9, text[1]));
     verdict_set(&v->bound, "0");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample,

@@ -10,9 +10,14 @@ static int compare_doubles(const void *a, const void *b)
     return isnan(x) || isnan(y) ? (isnan(x) != 0) - (isnan(y) != 0) : (x > y) - (x < y);
 }
 
-double median(int64_t count, double *values)
+void sort_numbers(int64_t count, double *values)
 {
     qsort(values, (size_t)count, sizeof *values, compare_doubles);
+}
+
+double median(int64_t count, double *values)
+{
+    sort_numbers(count, values);
     double low = values[(count - 1) / 2], high = values[count / 2];
     return low == high ? low : low + (high - low) / 2;
 }

@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
-/* The median of count > 0 values, which it sorts; NaN counts as larger than any number. */
+/* Sorts numbers in ascending order; NaN counts as larger than any number. */
+void sort_numbers(int64_t count, double *values);
+
+/* The median of count > 0 values, which it sorts. */
 double median(int64_t count, double *values);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/median.h"
 #include "common/report.h"
 
 static double thread_seconds(void *state)
@@ -19,12 +20,6 @@ const pair_meter pair_machine = {thread_seconds, machine_ticks_read, NULL};
 
 /* ---- Statistics ---- */
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 pair_statistics pair_statistics_of(int count, double *values)
 {
     bool finite = count > 0;
@@ -32,9 +27,8 @@ pair_statistics pair_statistics_of(int count, double *values)
         finite &= isfinite(values[i]) != 0;
     if (!finite)
         return (pair_statistics){NAN, NAN, NAN};
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return (pair_statistics){(values[(count - 1) / 2] + values[count / 2]) / 2, values[0],
-                             values[count - 1]};
+    double middle = median(count, values); /* sorts */
+    return (pair_statistics){middle, values[0], values[count - 1]};
 }
 
 double pair_crossover(int64_t points, const double *x, const double *y)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/median.h"
 #include "common/report.h"
 
 const double inspect_targets[TARGETS] = {1e-3, 1e-6};
@@ -202,12 +203,6 @@ int64_t inspections_find(const inspection_list *list, int64_t start, double m, i
     return -1;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int inspections_landmarks(const inspection_list *list, double *m)
 {
     int count = 0;
@@ -218,7 +213,7 @@ int inspections_landmarks(const inspection_list *list, double *m)
         if (!known)
             m[count++] = list->items[i]->m;
     }
-    qsort(m, (size_t)count, sizeof *m, compare_numbers);
+    sort_numbers(count, m);
     return count;
 }
 

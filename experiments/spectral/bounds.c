@@ -364,25 +364,13 @@ static int measure_landmarks(const landmark_sweep *sweep, atn_context *context, 
     return code;
 }
 
-/* A few tokens have large norms: many rows of S put their weight on the same one. */
-static void make_norms(uint64_t seed, int64_t n, double *tokens)
-{
-    random_stream *r = random_create(seed, "iid-norms", 0);
-    for (int64_t i = 0; i < n; i++) {
-        double size = exp(random_normal(r));
-        for (int64_t j = 0; j < TOKEN_DIM; j++)
-            tokens[i * TOKEN_DIM + j] = size * random_normal(r);
-    }
-    random_free(r);
-}
-
 static int make_point_tokens(const landmark_point *p, atn_context *context, int64_t dim,
                              double *tokens, double *landmarks)
 {
     if (p->in)
         return make_landmarks(p->in, &p->grid, p->seed, p->sample, context, tokens, landmarks);
     if (point_origin(p) == FROM_NORMS)
-        make_norms(p->seed, grid_tokens(&p->grid), tokens);
+        make_norms(p->seed, 0, grid_tokens(&p->grid), tokens);
     else
         tokens[dim] = landmarks[dim] = p->distance; /* the rest is 0 */
     return EXIT_PASS;

@@ -8,8 +8,20 @@
 #include <linear_algebra.h>
 #include <ruler.h>
 
+#include "common/random.h"
 #include "common/report.h"
 #include "common/staging.h"
+
+void make_norms(uint64_t seed, int64_t sample, int64_t n, double *tokens)
+{
+    random_stream *r = random_create(seed, "iid-norms", (uint64_t)sample);
+    for (int64_t i = 0; i < n; i++) {
+        double size = exp(random_normal(r));
+        for (int64_t j = 0; j < TOKEN_DIM; j++)
+            tokens[i * TOKEN_DIM + j] = size * random_normal(r);
+    }
+    random_free(r);
+}
 
 static atn_tensor matrix_view(double *data, int64_t rows, int64_t cols)
 {

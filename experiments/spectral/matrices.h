@@ -6,6 +6,9 @@
 
 #include "common/landmarks.h"
 
+/* n tokens, a few of which have large norms: many rows of S put their weight on the same one. */
+void make_norms(uint64_t seed, int64_t sample, int64_t n, double *tokens);
+
 /* K(X, X) of count tokens, in f64, with the options' distance and scale, for one head. Returns an
  * exit code. */
 int make_kernel(const program_options *s, atn_context *context, int64_t count, int64_t dim,

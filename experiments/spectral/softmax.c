@@ -193,17 +193,6 @@ static void replay(const void *state, int64_t point, options_point *options)
 
 /* ---- Tokens ---- */
 
-static void make_norms(uint64_t seed, int64_t sample, int64_t n, double *tokens)
-{
-    random_stream *r = random_create(seed, "iid-norms", (uint64_t)sample);
-    for (int64_t i = 0; i < n; i++) {
-        double size = exp(random_normal(r));
-        for (int64_t j = 0; j < TOKEN_DIM; j++)
-            tokens[i * TOKEN_DIM + j] = size * random_normal(r);
-    }
-    random_free(r);
-}
-
 /* Tokens on a line, multiples of an e with |e|^2 = sqrt(d): the logits are products of the
  * multiples, as in ref_dominant_softmax with c = 1. */
 static void make_dominant(double norm, int64_t n, double *tokens)
