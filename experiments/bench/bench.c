@@ -69,8 +69,8 @@
     X(REAL_IF, exps, "", "of one call, likewise", counted, s->exps)                                \
     X(REAL_IF, bytes, "B", "inputs read once, outputs written once", s->bytes > 0, s->bytes)
 #define MEMBER_COLUMNS                                                                             \
-    KEY_COLUMNS, CACHE_ROW(LIST_COLUMN) BENCH_DEVICE_COLUMNS,                                      \
-        TIME_ROW(LIST_COLUMN) BENCH_TICK_COLUMNS
+    KEY_COLUMNS, CACHE_ROW(LIST_COLUMN) BENCH_DEVICE_ROW(LIST_COLUMN) TIME_ROW(LIST_COLUMN)        \
+                     BENCH_TICK_ROW(LIST_COLUMN)
 
 #define QUANTITY_ROW(X) X(TEXT, quantity, "", "what is divided by what", quantity)
 #define RATIO_ROW(X)                                                                               \
@@ -84,8 +84,8 @@
       g->rounds.dirty)
 
 /* Raw rows are members or pairs of members; only pairs have a quantity. */
-static const column raw_columns[] = {MEMBER_COLUMNS,
-                                     QUANTITY_ROW(LIST_COLUMN) RATIO_ROW(LIST_COLUMN)};
+static const column raw_columns[] = {MEMBER_COLUMNS QUANTITY_ROW(LIST_COLUMN)
+                                         RATIO_ROW(LIST_COLUMN)};
 
 #define SHARE_ROW(X)                                                                               \
     X(REAL_IF, floor_s, "s",                                                                       \
@@ -104,7 +104,7 @@ static const column raw_columns[] = {MEMBER_COLUMNS,
       bytes / bandwidth / seconds)                                                                 \
     X(REAL_IF, flops_share, "", "flops a second, of the arithmetic measured in this dtype",        \
       has_flops &&timed, flops / peak / seconds)
-static const column columns[] = {MEMBER_COLUMNS, SHARE_ROW(LIST_COLUMN)};
+static const column columns[] = {MEMBER_COLUMNS SHARE_ROW(LIST_COLUMN)};
 
 static const column ratio_columns[] = {
     QUANTITY_ROW(LIST_COLUMN) KEY_COLUMNS,
@@ -192,7 +192,7 @@ static void add_case(table *t, const bench_case *c)
         if (columns[key].type == COLUMN_TEXT)
             table_text(t, text);
         else
-            bench_add_integer_if(t, *text, *text ? strtoll(text, NULL, 10) : 0);
+            *text ? table_integer(t, strtoll(text, NULL, 10)) : table_missing(t);
     }
 }
 

@@ -525,8 +525,8 @@ static int measure(const growth_sweep *w, const growth_point *p, measurement *m)
       "the exponent of n is fitted through this row: constant_share is at most 0.01 and bytes_io " \
       "more than four times the last cache",                                                       \
       p->fitted)
-static const column columns[] = {CASE_ROW(LIST_COLUMN) BENCH_DEVICE_COLUMNS,
-                                 TIME_ROW(LIST_COLUMN) BENCH_TICK_COLUMNS, WORK_ROW(LIST_COLUMN)};
+static const column columns[] = {CASE_ROW(LIST_COLUMN) BENCH_DEVICE_ROW(LIST_COLUMN) TIME_ROW(
+    LIST_COLUMN) BENCH_TICK_ROW(LIST_COLUMN) WORK_ROW(LIST_COLUMN)};
 
 static void put_row(table *to, const growth_sweep *w, const growth_point *p, const measurement *m)
 {
