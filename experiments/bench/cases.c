@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "bench/xsmm.h"
-#include "common/names.h"
 #include "common/report.h"
 #include "cost/operators.h"
 

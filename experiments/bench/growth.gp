@@ -9,7 +9,6 @@ set datafile missing NaN # rows of other lines do not interrupt a line
 # The lines of each panel, in the order of the file.
 tokens = ""
 landmarks = ""
-word_of(name) = name." "
 add_tokens(name) = strstrt(" ".tokens, " ".name." ") ? 0 : (tokens = tokens.name." ", 0)
 line_name(i) = strcol("operator").(strcol("inverse") eq "" ? "" : "/".strcol("inverse"))
 add_landmarks(name) = strstrt(" ".landmarks, " ".name." ") ? 0 : (landmarks = landmarks.name." ", 0)

@@ -2,7 +2,6 @@
 /* Parts of operators, by this library and by others: kernel matrices, products, exponentials. */
 #include <attnum/timing.h>
 #include <omp.h>
-#include <string.h>
 
 #include "bench/plain.h"
 #include "bench/workload.h"

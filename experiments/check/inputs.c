@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Inputs that a kernel may have misread or left out. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

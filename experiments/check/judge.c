@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <conditioning.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

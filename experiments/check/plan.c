@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <data.h>
-
 #include "common/report.h"
 
 /* Default sizes: 72 tokens are a tile of 64 and a tail of 8; 16 is the narrowest tile of a GPU. */

@@ -3,7 +3,6 @@
  * effect on the result of one rounding of every input. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <data.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "check/hypotheses.h"
-#include "common/report.h"
 
 enum { OF_Q = 1, OF_K = 2, OF_V = 4 };
 

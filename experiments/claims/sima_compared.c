@@ -2,7 +2,6 @@
 /* M14 - M16, M21: SimA's statements about other methods. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "claims/claims.h"
 #include "claims/direct.h"

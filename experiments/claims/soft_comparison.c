@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* S41 - S44: what the SOFT papers say about other linear attentions. */
 #include <data.h>
-#include <inttypes.h>
 #include <linear_algebra.h>
 #include <math.h>
 #include <stdlib.h>

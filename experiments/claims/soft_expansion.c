@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* S34 - S37: the expansions of the kernel from which App. A derives the Nystroem form. */
 #include <data.h>
-#include <inttypes.h>
 #include <linear_algebra.h>
 #include <math.h>
 #include <stdlib.h>

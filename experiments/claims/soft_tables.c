@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* N16 - N19: what SOFT's tables say about memory, about networks that are called similar, and about
  * detectors and segmenters built on its networks. Printed numbers are quotations. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* N06 - N10 and N13 - N15: the papers' tables of costs, compared with each other and with counts.
  * Printed numbers are quotations. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

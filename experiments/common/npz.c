@@ -4,7 +4,6 @@
  * them in local headers anyway, so only the central directory is read. */
 #include "npz.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>

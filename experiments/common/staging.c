@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "common/names.h"
 #include "common/report.h"
 
 enum { MOST_PIECES = 16 };

@@ -5,7 +5,6 @@
  * A point is one A (input, stage, sampling, seed, sample), with all variants and dtypes. Its raw
  * rows are averaged into curves, one per (input, stage, sampling, variant, dtype). */
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,7 @@
  * through the steps, iteration by iteration.
  *
  * A point is one A (input, stage, seed, sample); it gives a row per dtype, variant and k. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

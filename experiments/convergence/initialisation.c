@@ -3,7 +3,6 @@
  * on matrices with known spectra and on inputs.
  *
  * A point is one matrix; it gives a row per dtype and rule. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,7 @@
  *
  * A point is one A in f64 (input, m, seed, sample). A is rounded to each precision; all errors are
  * those for the rounded matrix, computed in f64. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

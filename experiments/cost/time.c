@@ -2,7 +2,6 @@
 /* The papers' statements about speed, as ratios of times that are measured in alternation on one
  * thread (pairs.h). The results are those of this machine and this library, and differ from run to
  * run. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

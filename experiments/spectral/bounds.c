@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
 #include "spectral/matrices.h"

@@ -3,7 +3,6 @@
  * against the best matrix of rank m: SOFT (IJCV) section 3.2, Tab. 10, App. A. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include <dominant.h>
 
 #include "common/fit.h"
-#include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
 #include "spectral/matrices.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Newton-Raphson inverse, SOFT (IJCV) Eq. 10, with every published choice of its start. */
-#include <float.h>
 #include <string.h>
 
 #include "cpu/blocks.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans SOFT and SOFT++ on the CPU (cpu.c and cpu_backward.c run them). */
-#include <inttypes.h>
 #include <string.h>
 
 #include "cpu/backend.h"
