@@ -279,7 +279,7 @@ static const char *const head_names[HEADS] = {"Tab. 4, RetinaNet", "Tab. 5, Mask
  * PVT-Large. IJCV's Tiny depends on a digit of an extracted text (N02) and is not judged: it is
  * listed for information, with the blocks in stage 3 that the text has, with 3, and as NeurIPS's
  * Tiny. */
-typedef enum { OF_OTHERS, OWN, BESIDE } backbone_kind;
+typedef enum { OF_OTHERS, OWN, LISTED } backbone_kind;
 
 static const struct {
     const char *name, *paper, *row;
@@ -291,9 +291,9 @@ static const struct {
     {"PVT-Small", "SOFT (NeurIPS)", "PVT-Small", OF_OTHERS, {"34", "44", NULL}, 0},
     {"PVT-Medium", "SOFT (NeurIPS)", "PVT-Medium", OF_OTHERS, {"54", "64", NULL}, 0},
     {"PVT-Large", "SOFT (NeurIPS)", "PVT-Large", OF_OTHERS, {"71", "81", NULL}, 0},
-    {"SOFT++-Tiny", "SOFT (IJCV)", "SOFT-Tiny", BESIDE, {"23", "32", NULL}, 0},
-    {"Tiny, 3 blocks in stage 3", "SOFT (IJCV)", "SOFT-Tiny", BESIDE, {"23", "32", NULL}, 3},
-    {"NeurIPS's Tiny", "SOFT (NeurIPS)", "SOFT-Tiny", BESIDE, {"23", "32", NULL}, 0},
+    {"SOFT++-Tiny", "SOFT (IJCV)", "SOFT-Tiny", LISTED, {"23", "32", NULL}, 0},
+    {"Tiny, 3 blocks in stage 3", "SOFT (IJCV)", "SOFT-Tiny", LISTED, {"23", "32", NULL}, 3},
+    {"NeurIPS's Tiny", "SOFT (NeurIPS)", "SOFT-Tiny", LISTED, {"23", "32", NULL}, 0},
     {"SOFT++-Small", "SOFT (IJCV)", "SOFT-Small", OWN, {"38", "48", "60"}, 0},
     {"SOFT++-Medium", "SOFT (IJCV)", "SOFT-Medium", OWN, {"59", "69", "81"}, 0},
     {"SOFT++-Large", "SOFT (IJCV)", "SOFT-Large", OWN, {"98", "106", "121"}, 0},
