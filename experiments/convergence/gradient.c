@@ -14,6 +14,7 @@
 #include "common/report.h"
 #include "common/staging.h"
 #include "convergence/bottleneck.h"
+#include "convergence/gradient.h"
 #include "registry.h"
 
 enum { DEFAULT_ITERATIONS = 20, LINES_SHOWN = 60 };
@@ -156,22 +157,18 @@ static void draw_direction(gradient_matrix *x, const landmark_point *p)
             ((double *)x->narrow_g)[i] = x->g[i];
 }
 
-typedef struct {
-    double error, cosine;
-} gradient_error;
-
-/* The error of x->gradient, with dX_k(G) as the exact answer. */
-static gradient_error compare(const gradient_matrix *x, int k)
+gradient_error gradient_compare(int64_t size, atn_dtype dtype, const void *got, const double *want,
+                                int k, int taken)
 {
-    int64_t size = x->a.m * x->a.m;
-    const double *want = x->exact + k * size;
+    if (taken < k)
+        return (gradient_error){NAN, NAN};
     long double difference = 0, product = 0, got_size = 0, want_size = 0;
     for (int64_t i = 0; i < size; i++) {
-        long double got = x->a.dtype == ATN_F32 ? (long double)((float *)x->gradient)[i]
-                                                : ((double *)x->gradient)[i];
-        difference += (got - want[i]) * (got - want[i]);
-        product += got * want[i];
-        got_size += got * got;
+        long double x =
+            dtype == ATN_F32 ? (long double)((const float *)got)[i] : ((const double *)got)[i];
+        difference += (x - want[i]) * (x - want[i]);
+        product += x * want[i];
+        got_size += x * x;
         want_size += (long double)want[i] * want[i];
     }
     return (gradient_error){(double)sqrtl(difference / want_size),
@@ -193,8 +190,8 @@ static int measure(gradient_matrix *x, atn_context *context, const atn_inverse_d
         report_error("backward of %s: %s", atn_inverse_name(desc->method), atn_last_error(context));
         return EXIT_ENVIRONMENT;
     }
-    bool overflowed = info.iterations < desc->iterations; /* then there is no X_k */
-    *c = overflowed ? (gradient_error){NAN, NAN} : compare(x, desc->iterations);
+    int k = desc->iterations;
+    *c = gradient_compare(m * m, dtype, x->gradient, x->exact + k * m * m, k, info.iterations);
     return EXIT_PASS;
 }
 

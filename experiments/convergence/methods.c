@@ -18,6 +18,7 @@
 #include "common/report.h"
 #include "convergence/bottleneck.h"
 #include "convergence/iterations.h"
+#include "convergence/methods.h"
 #include "registry.h"
 
 static const double target = 1e-6;
@@ -163,7 +164,6 @@ static atn_inverse_desc describe_choice(const method_choice *c, const method_pro
 
 /* ---- Running a method ---- */
 
-enum { AXA, I_AX, METRICS };
 static const char *const metric_names[] = {"axa", "i_ax"};
 
 typedef struct {
@@ -188,33 +188,33 @@ static int predict(const ref_iteration *iteration, int64_t m, const double *lamb
     return steps + 1;
 }
 
-/* Sets out->steady by moving all eigenvalues up and down by a bound on the effect of rounding: near
- * an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k depends on the last bits of
- * A. Rounding errors of a product are at most m u times the product of |A| and |X|, so at most m^2
- * u |A| |X| in norm; those of the few products up to X_1 act like changing each eigenvalue by m^2 u
- * |A| per product. A step at most doubles the errors made before it, so the errors of all later
- * steps together are as large as those of the first. */
-static void find_steady(const method_problem *on, const ref_iteration *iteration, int steps,
-                        course *out)
+/* Near an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k depends on the last bits
+ * of A. Rounding errors of a product are at most m u times the product of |A| and |X|, so at most
+ * m^2 u |A| |X| in norm; those of the few products up to X_1 act like changing each eigenvalue by
+ * m^2 u |A| per product. A step at most doubles the errors made before it, so the errors of all
+ * later steps together are as large as those of the first. */
+void methods_find_steady(const ref_iteration *iteration, int64_t m, const double *lambda,
+                         double largest, double roundoff, int steps, bool steady[METRICS])
 {
-    double(*moved)[MOST_STEPS + 1] = must_allocate(METRICS, sizeof *moved);
-    double *lambda = must_allocate((size_t)on->m, sizeof *lambda);
-    double most =
-        8 * (double)on->m * (double)on->m * atn_dtype_roundoff(on->matrix->dtype) * on->largest;
-    for (int metric = 0; metric < METRICS; metric++)
-        out->steady[metric] = true;
-    for (int sign = -1; sign <= 1; sign += 2) {
-        for (int64_t i = 0; i < on->m; i++)
-            lambda[i] = on->lambda[i] + sign * most;
-        int length = predict(iteration, on->m, lambda, steps, moved);
-        for (int metric = 0; metric < METRICS; metric++) {
-            int k = iteration_first_below(out->predicted_length, out->predicted[metric], target);
-            int other = iteration_first_below(length, moved[metric], target);
-            out->steady[metric] &= k >= 0 && iteration_counts_agree(k, other);
-        }
+    double(*values)[MOST_STEPS + 1] = must_allocate(METRICS, sizeof *values);
+    double *moved = must_allocate((size_t)m, sizeof *moved);
+    double most = 8 * (double)m * (double)m * roundoff * largest;
+    int counts[METRICS];
+    int length = predict(iteration, m, lambda, steps, values);
+    for (int metric = 0; metric < METRICS; metric++) {
+        counts[metric] = iteration_first_below(length, values[metric], target);
+        steady[metric] = counts[metric] >= 0;
     }
-    free(lambda);
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (int64_t i = 0; i < m; i++)
+            moved[i] = lambda[i] + sign * most;
+        length = predict(iteration, m, moved, steps, values);
+        for (int metric = 0; metric < METRICS; metric++)
+            steady[metric] &= iteration_counts_agree(
+                counts[metric], iteration_first_below(length, values[metric], target));
+    }
     free(moved);
+    free(values);
 }
 
 /* Runs the library's iteration. alpha and the interval are then those that it reports. Returns an
@@ -254,7 +254,8 @@ static int follow(const method_problem *on, const method_choice *c, atn_context 
         code = measure(on, c, &desc, context, identity, &iteration, out);
     out->predicted_length = predict(&iteration, on->m, on->lambda, desc.iterations, out->predicted);
     if (on->matrix)
-        find_steady(on, &iteration, desc.iterations, out);
+        methods_find_steady(&iteration, on->m, on->lambda, on->largest,
+                            atn_dtype_roundoff(on->matrix->dtype), desc.iterations, out->steady);
     else {
         memcpy(out->values, out->predicted, sizeof out->values);
         out->length = out->predicted_length;

@@ -275,13 +275,21 @@ static int iterate(precision_run *t, precision p, atn_context *context)
     return code == EXIT_PASS ? bottleneck_invert(&t->b, context, &desc, &t->best, NULL) : code;
 }
 
+int64_t precision_count_negative(int64_t m, const double *lambda)
+{
+    double norm = 0;
+    int64_t negative = 0;
+    for (int64_t i = 0; i < m; i++)
+        norm = fmax(norm, fabs(lambda[i]));
+    for (int64_t i = 0; i < m; i++)
+        negative += lambda[i] < -10 * (double)m * atn_dtype_roundoff(ATN_F64) * norm;
+    return negative;
+}
+
 static void put_iterates(table *to, int64_t point, int index, const precision_run *t)
 {
     const bottleneck *b = &t->b;
-    int64_t negative = 0;
-    double noise = 10 * (double)b->m * atn_dtype_roundoff(ATN_F64) * bottleneck_largest(b);
-    for (int64_t i = 0; i < b->m; i++)
-        negative += b->lambda[i] < -noise;
+    int64_t negative = precision_count_negative(b->m, b->lambda);
     for (int k = 0; k < t->length; k++) {
         RAW_ROW(LIST_PUT)
     }

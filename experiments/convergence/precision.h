@@ -3,6 +3,8 @@
 #ifndef EXPERIMENTS_CONVERGENCE_PRECISION_H
 #define EXPERIMENTS_CONVERGENCE_PRECISION_H
 
+#include <stdint.h>
+
 typedef struct {
     int best;       /* k*: the first k of the smallest residual */
     double floor;   /* that residual */
@@ -16,5 +18,8 @@ precision_curve precision_judge(int count, const double *residuals, double round
 
 /* The first k whose value is over that of k - 1 by more than the allowance, or NaN; -1: none. */
 int precision_first_rise(int count, const double *values, double allowance);
+
+/* How many eigenvalues are negative, beyond the rounding of their computation: 10 m 2^-53 |A|_2. */
+int64_t precision_count_negative(int64_t m, const double *lambda);
 
 #endif

@@ -13,6 +13,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "convergence/bottleneck.h"
+#include "convergence/gradient.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -168,6 +169,26 @@ Test(convergence_gradient, theory)
     }
     cr_expect_eq(rows, 3 * 2 * 3 * 2);
     table_free(t);
+}
+
+/* Lengths 5 and 10, a product of 48. Without X_k there is nothing to compare. */
+Test(convergence_gradient, errors_by_hand)
+{
+    const float narrow[] = {3, 4};
+    const double wide[] = {3, 4}, want[] = {8, 6};
+    for (int f64 = 0; f64 < 2; f64++) {
+        atn_dtype dtype = f64 ? ATN_F64 : ATN_F32;
+        const void *got = f64 ? (const void *)wide : narrow;
+        for (int taken = 6; taken < 9; taken++) {
+            gradient_error c = gradient_compare(2, dtype, got, want, 7, taken);
+            if (taken < 7)
+                cr_expect(isnan(c.error) && isnan(c.cosine), "%g %g", c.error, c.cosine);
+            else
+                cr_expect(close_to(c.error, sqrt(29) / 10, 1e-15) &&
+                              close_to(c.cosine, 48.0 / 50, 1e-15),
+                          "%g %g", c.error, c.cosine);
+        }
+    }
 }
 
 /* The iteration from a start that diverges: rows say nan, and the run goes on. */

@@ -8,6 +8,7 @@
 #include "common/experiment.h"
 #include "common/report.h"
 #include "convergence/iterations.h"
+#include "convergence/methods.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -138,6 +139,28 @@ Test(convergence_methods, counts_agree_within_a_step)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         cr_expect_eq(iteration_counts_agree(counts[i].a, counts[i].b), counts[i].agree, "%d and %d",
                      counts[i].a, counts[i].b);
+}
+
+/* m eigenvalues 2 with alpha = 2 (1 - delta) / 4: e_0 = -(1 - 2 delta), and 10 steps reach 1e-6 at
+ * delta = 0.01. At delta = 0.00336 11 do, just: that is 2 (1 + r) with r = 0.003348. */
+Test(convergence_methods, rounding_may_move_a_count_by_a_step)
+{
+    const double r = sqrt((1 + exp(log(1e-6) / 2048)) / (2 * 0.99)) - 1;
+    const double lambda[] = {2, 2, 2};
+    const ref_iteration newton = {
+        .kind = REF_POWER, .order = 2, .from_matrix = true, .alpha = 2 * 0.99 / 4};
+    bool steady[METRICS];
+    for (int m = 1; m <= 3; m++) {
+        const double u = r / (8 * m * m);
+        methods_find_steady(&newton, m, lambda, 2, 0.95 * u, 64, steady);
+        cr_expect(steady[AXA] && steady[I_AX], "m = %d: by one step", m);
+        methods_find_steady(&newton, m, lambda, 2, 1.05 * u, 64, steady);
+        cr_expect(!steady[AXA] && !steady[I_AX], "m = %d: by two", m);
+        methods_find_steady(&newton, m, lambda, 2, 0, 10, steady);
+        cr_expect(steady[AXA] && steady[I_AX], "m = %d: without rounding", m);
+        methods_find_steady(&newton, m, lambda, 2, 0, 9, steady);
+        cr_expect(!steady[AXA] && !steady[I_AX], "m = %d: never there", m);
+    }
 }
 
 /* ---- Rows about matrices ---- */

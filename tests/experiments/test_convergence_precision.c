@@ -52,6 +52,17 @@ Test(convergence_precision, rises_by_hand)
     cr_expect_eq(precision_first_rise(1, values, 0), -1);
 }
 
+/* 10 m 2^-53 |A|_2, of either sign of the largest eigenvalue. */
+Test(convergence_precision, negative_eigenvalues_are_beyond_rounding)
+{
+    for (int sign = -1; sign <= 1; sign += 2) {
+        const double noise = 10 * 4 * 0x1p-53 * 3;
+        const double lambda[] = {3 * sign, -0.999 * noise, -1.001 * noise, 1.001 * noise};
+        cr_expect_eq(precision_count_negative(4, lambda), sign > 0 ? 1 : 2, "%d", sign);
+    }
+    cr_expect_eq(precision_count_negative(2, (double[]){0, 0}), 0);
+}
+
 Test(convergence_precision, medians)
 {
     double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, with_nan[] = {NAN, 1, 2};
