@@ -21,7 +21,7 @@ static bool usable(int64_t points, const double *m, const double *y)
             return false;
         different |= m[i] != m[0];
     }
-    return points >= 3 && different;
+    return different;
 }
 
 bool fit_growth(growth_law law, int64_t points, const double *m, const double *y, growth_fit *fit)
@@ -39,7 +39,8 @@ bool fit_growth(growth_law law, int64_t points, const double *m, const double *y
         gsl_fit_linear(x, 1, log_y, 1, n, &intercept, &slope, &cov00, &cov01, &cov11, &squares);
     free(x);
     free(log_y);
-    /* the m are so close together that their logarithms are equal */
+    /* the m are so close together that their logarithms are equal, or there are only two points,
+     * which have no standard error */
     if (failed || !isfinite(slope) || !isfinite(cov11))
         return false;
     *fit = (growth_fit){.exponent = slope,
