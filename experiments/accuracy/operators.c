@@ -165,9 +165,7 @@ static const struct {
     [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, usual_inputs}}},
 };
 
-/* The largest divisor of n that is at most 64 and gives at least four chunks; 1 if there is none.
- */
-static int64_t chunk_of(int64_t n)
+int64_t accuracy_chunk(int64_t n)
 {
     int64_t chunk = n / 4 < MOST_CHUNK ? n / 4 : MOST_CHUNK;
     while (chunk > 1 && n % chunk != 0)
@@ -198,7 +196,7 @@ static attention_choice choice_of(const accuracy_point *p, atn_storage storage)
                               .bare = true,
                               .landmarks = p->m,
                               .features = FEATURES,
-                              .chunk = chunk_of(p->n),
+                              .chunk = accuracy_chunk(p->n),
                               .rounds = ROUNDS,
                               .buckets = BUCKETS};
 }

@@ -29,4 +29,8 @@ double accuracy_rounding(const attention_case *c, atn_dtype dtype);
 accuracy accuracy_judge(const attention_case *c, atn_dtype dtype, const void *out,
                         atn_status status, const double *want, atn_status reference, double kappa);
 
+/* lsh's tokens per chunk: the largest divisor of n that is at most 64 and gives at least four
+ * chunks; 1 if there is none. */
+int64_t accuracy_chunk(int64_t n);
+
 #endif

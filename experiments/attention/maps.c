@@ -366,8 +366,7 @@ static double *make_values(const map_point *p, int64_t dv)
     return values;
 }
 
-/* M V = Y (V^+ V) must equal Y where the rows of Y lie in the row space of V: if V has rank dv, or
- * if rows of Y are sums of values. row is null where the operator is not linear in V. */
+/* row is null where the operator is not linear in V. */
 static int put_stand_in(const map_point *p, int64_t dv, const double *row)
 {
     double *values = make_values(p, dv), *out = matrix(p->n, dv), *got = matrix(1, p->n);
@@ -384,9 +383,7 @@ static int put_stand_in(const map_point *p, int64_t dv, const double *row)
                               .difference = row ? &difference : NULL});
         if (p->source->more == MORE_STAND_IN && dv == TOKEN_DIM)
             put_map(p, "pseudo-inverse", got, NULL);
-        bool solvable = row || m.rank == dv;
-        if (solvable && ref_judge(REF_FORWARD, m.residual / m.rounding) == REF_FAIL)
-            code = EXIT_CHECK;
+        code = stand_in_check(&m, dv, row);
     }
     free(got);
     free(out);

@@ -344,3 +344,10 @@ int stand_in_row(int64_t n, int64_t dv, const double *values, const double *out,
     free(pinv);
     return code;
 }
+
+int stand_in_check(const stand_in *m, int64_t dv, bool linear)
+{
+    bool solvable = linear || m->rank == dv;
+    return solvable && ref_judge(REF_FORWARD, m->residual / m->rounding) == REF_FAIL ? EXIT_CHECK
+                                                                                     : EXIT_PASS;
+}

@@ -60,4 +60,8 @@ typedef struct {
 int stand_in_row(int64_t n, int64_t dv, const double *values, const double *out, int64_t query,
                  double *row, stand_in *m);
 
+/* EXIT_CHECK if M V is not Y to rounding, where it must be: M V = Y (V^+ V), which is Y if its rows
+ * lie in the row space of V, because V has rank dv or rows of Y are sums of values (linear). */
+int stand_in_check(const stand_in *m, int64_t dv, bool linear);
+
 #endif

@@ -98,3 +98,19 @@ atn_status call_backward(atn_plan *plan, prepared_call *call)
                                .v = &call->arrays[CALL_GRAD_V]};
     return atn_attention_backward(plan, &inputs, &call->arrays[CALL_DOUT], &gradients, NULL);
 }
+
+enum { EXP_BLOCK = 1024 };
+
+/* The numbers are in [0, 1] from the second round on. */
+atn_status call_exps(atn_context *context, int64_t exps, double *done)
+{
+    float x[EXP_BLOCK];
+    double blocks = 0, rest = 0;
+    for (int i = 0; i < EXP_BLOCK; i++)
+        x[i] = 8 * (float)i / EXP_BLOCK;
+    atn_status status = atn_exponentials(context, ATN_F32, exps / EXP_BLOCK, EXP_BLOCK, x, &blocks);
+    if (status == ATN_OK)
+        status = atn_exponentials(context, ATN_F32, 1, exps % EXP_BLOCK, x, &rest);
+    *done = blocks + rest;
+    return status;
+}

@@ -43,4 +43,8 @@ void call_close(prepared_call *call);
 atn_status call_forward(atn_plan *plan, prepared_call *call);
 atn_status call_backward(atn_plan *plan, prepared_call *call);
 
+/* Computes so many of the operators' exponentials in f32, in a block that stays in the cache; *done
+ * is their number. On a context of one thread. */
+atn_status call_exps(atn_context *context, int64_t exps, double *done);
+
 #endif

@@ -240,30 +240,14 @@ typedef struct {
     atn_cost cost;
 } timed_side;
 
-enum { EXP_BLOCK = 1024 };
-
-/* Computes s->exps exponentials, in a block that stays in the cache; its numbers are in [0, 1] from
- * the second round on. */
-static atn_status call_exps(const timed_side *s)
-{
-    float x[EXP_BLOCK];
-    double done;
-    for (int i = 0; i < EXP_BLOCK; i++)
-        x[i] = 8 * (float)i / EXP_BLOCK;
-    atn_status status =
-        atn_exponentials(s->context, ATN_F32, s->exps / EXP_BLOCK, EXP_BLOCK, x, &done);
-    if (status == ATN_OK)
-        status = atn_exponentials(s->context, ATN_F32, 1, s->exps % EXP_BLOCK, x, &done);
-    return status;
-}
-
 static void do_work(void *state, int64_t times)
 {
     timed_side *s = state;
+    double done;
     for (int64_t i = 0; i < times; i++) {
         atn_status status = ATN_OK;
         if (s->kind == WORK_EXPS)
-            status = call_exps(s);
+            status = call_exps(s->context, s->exps, &done);
         else if (s->kind == WORK_CLOSED || s->kind == WORK_STEPS)
             status = call_backward(s->plan, &s->call);
         else

@@ -16,6 +16,7 @@
 #include "spectral/matrices.h"
 #include "spectral/nonnegative.h"
 #include "spectral/operator_norms.h"
+#include "spectral/resolution.h"
 
 /* ---- What grows ---- */
 
@@ -387,14 +388,18 @@ static void add_form_rows(const landmark_point *p, int rule, const form_norms *n
     }
 }
 
+bool resolution_takes(const token_grid *grid)
+{
+    return grid->height % grid->stride == 0 && grid_landmarks(grid) <= MOST_LANDMARKS;
+}
+
 /* Sets the stride; false if the rule has no landmarks on this grid. */
 static bool apply_rule(int rule, token_grid *grid)
 {
     grid->stride = rules[rule].stride;
     if (rule == RULE_FIXED)
         return choose_stride(grid, FIXED_LANDMARKS) == FIXED_LANDMARKS;
-    return rule != RULE_NONE && grid->height % grid->stride == 0 &&
-           grid_landmarks(grid) <= MOST_LANDMARKS;
+    return rule != RULE_NONE && resolution_takes(grid);
 }
 
 static int measure_landmarks(landmark_point p, int rule, const token_set *t, double lambda_1,

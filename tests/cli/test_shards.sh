@@ -221,6 +221,15 @@ PY
     attnum merge sets/node0 sets/node1 --out sets_merged
     expect_exit 0
     expect_stdout 'spectral/norm-growth: shards ran with different instruction sets'
+    python3 forge.py parts2/node0/spectral/norm_growth.shard-2-of-2 sets/node0/spectral/norm_growth.shard-2-of-2 \
+        'run["blas"]["core"] = "another"'
+    attnum merge sets/node0 sets/node1 --out sets_merged
+    expect_exit 0
+    expect_stdout 'spectral/norm-growth: shards ran with different BLAS kernels'
+    attnum merge parts2/node0 parts2/node1 --out sets_merged
+    expect_exit 0
+    ! grep -q 'different' stdout
+    check "shards of one kind of machine have no such word" $?
 
     # ---- times of two machines do not go into one table, nor into one journal ----
     sizes='--quick --operator sima --n 32 --batch 1 --dtype f32 --threads 1'

@@ -19,6 +19,16 @@
 
 TestSuite(accuracy_operators, .init = scratch_begin, .fini = scratch_end);
 
+Test(accuracy_operators, lsh_has_four_chunks_or_more)
+{
+    static const int64_t chunks[][2] = {{4, 1},    {7, 1},    {8, 2},    {9, 1},    {49, 7},
+                                        {196, 49}, {225, 45}, {256, 64}, {784, 56}, {1024, 64},
+                                        {255, 51}, {252, 63}, {260, 52}, {3136, 64}};
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++)
+        cr_expect_eq(accuracy_chunk(chunks[i][0]), chunks[i][1], "n = %d: %d", (int)chunks[i][0],
+                     (int)accuracy_chunk(chunks[i][0]));
+}
+
 /* ---- Verdicts ---- */
 
 enum { N = 64, D = 8 };

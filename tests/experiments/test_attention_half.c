@@ -282,6 +282,7 @@ static void check_norms(const table *t)
     key overflow = {"normal-x64", "l1", "f16", "stored", "channels", 3136};
     cr_expect(is_finite(t, overflow) && cell(t, overflow, "norm_largest") == INFINITY);
     cr_expect(cell(t, overflow, "factors_vanished") == 1 && cell(t, overflow, "digits") == 0);
+    cr_expect(cell(t, overflow, "order_difference") == 0, "no output, but a reference");
     overflow.form = "wide";
     cr_expect(cell(t, overflow, "digits") > 3);
     key dead = {"dead-channel", "l1", "f16", "stored", "channels", 784};

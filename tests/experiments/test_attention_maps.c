@@ -355,8 +355,9 @@ static void check_paper(const table *maps, const table *residuals, const double 
 
 Test(attention_maps, xnorm_has_an_attention_matrix_where_rows_are_normalised)
 {
-    double p[D], *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
-    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
+    double p[D], *tokens = make_tokens(3, 33), *values = make_values(tokens, 3, p);
+    cr_assert(run_experiment(&attention_maps, "--quick --seed 3 --query 5x2 --out out") ==
+              EXIT_PASS);
     table *maps = read_output(&attention_maps, "out", MAPS),
           *residuals = read_output(&attention_maps, "out", RESIDUAL);
     check_port(maps, tokens, values);
@@ -365,6 +366,25 @@ Test(attention_maps, xnorm_has_an_attention_matrix_where_rows_are_normalised)
     table_free(maps);
     free(values);
     free(tokens);
+}
+
+/* Y V^+ V is Y if V has full rank, and if rows of Y are sums of values; nothing is asked of others.
+ */
+Test(attention_maps, a_substitute_must_give_the_output_where_it_can)
+{
+    static const struct {
+        int64_t rank;
+        bool linear, asked;
+    } cases[] = {{31, true, true}, {32, true, true}, {32, false, true}, {31, false, false}};
+    for (int i = 0; i < 4; i++) {
+        stand_in m = {.rank = cases[i].rank, .residual = 29e-12, .rounding = 1e-12};
+        int wrong = cases[i].asked ? EXIT_CHECK : EXIT_PASS;
+        cr_expect_eq(stand_in_check(&m, 32, cases[i].linear), EXIT_PASS, "%d", i);
+        m.residual = 31e-12;
+        cr_expect_eq(stand_in_check(&m, 32, cases[i].linear), wrong, "%d", i);
+        m.residual = NAN;
+        cr_expect_eq(stand_in_check(&m, 32, cases[i].linear), wrong, "%d: NaN", i);
+    }
 }
 
 /* ---- Tables ---- */

@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include "common/report.h"
+#include "cost/calls.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -29,6 +30,9 @@ static void check_row(const table *t, int64_t row)
         cr_expect(cell_is(t, row, "a_work", "backward-steps"));
         cr_expect(cell_is(t, row, "b_work", "backward-closed"));
     }
+    double stage_heads = cell_number(t, row, "n") < 784 ? 10 : 4; /* SOFT-Tiny's stages 2, 3 */
+    cr_expect_eq(cell_number(t, row, "heads"),
+                 cell_is(t, row, "statement", "N05") ? stage_heads : 1);
     if (cell_is(t, row, "b_work", "exps"))
         cr_expect(cell_number(t, row, "exps") ==
                   pow(cell_number(t, row, cell_is(t, row, "a", "xca") ? "d" : "n"), 2));
@@ -52,6 +56,20 @@ Test(cost_time, rows_of_a_quick_run, .timeout = 240)
     cr_expect(found[0] == 2 && found[1] == 5 && found[2] == 12 && found[3] == 12 && found[4] == 38);
     cr_expect(found[0] + found[1] + found[2] + found[3] + found[4] == table_rows(t));
     table_free(t);
+}
+
+/* Whole blocks of 1024, and what is beyond. */
+Test(cost_time, as_many_exps_as_are_asked_for)
+{
+    static const int64_t counts[] = {0, 1, 1023, 1024, 1025, 4096, 196 * 196};
+    atn_context *context;
+    cr_assert_eq(atn_context_create(&(atn_context_options){.threads = 1}, &context), ATN_OK);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        double done;
+        cr_expect_eq(call_exps(context, counts[i], &done), ATN_OK);
+        cr_expect_eq(done, (double)counts[i], "%d: %g", (int)counts[i], done);
+    }
+    atn_context_free(context);
 }
 
 static const column alone_columns[] = {{"threads", COLUMN_INTEGER, "", "at work"}};

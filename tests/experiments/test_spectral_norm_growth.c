@@ -174,6 +174,24 @@ Test(spectral_norm_growth, the_cap_of_the_iterate_is_attained)
     atn_context_free(context);
 }
 
+/* Default samples of iid, in one sampling. */
+Test(spectral_norm_growth, large_matrices_have_one_sample)
+{
+    static const struct {
+        const char *options;
+        int64_t points;
+    } cases[] = {{"--m 256", 5},         {"--m 289", 1},          {"--quick --m 256", 2},
+                 {"--quick --m 289", 1}, {"--full --m 256", 100}, {"--full --m 289", 100}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        partial_run r;
+        char options[80];
+        snprintf(options, sizeof options, "--input iid --sampling pool %s", cases[i].options);
+        prepare_run(&r, &spectral_norm_growth, options);
+        cr_expect_eq(r.points, cases[i].points, "%s: %" PRId64, options, r.points);
+        end_run(&r);
+    }
+}
+
 /* ---- Growth ---- */
 
 /* The mean over the samples of log10 of a column at one m. */

@@ -17,6 +17,7 @@
 #include "runs.h"
 #include "scratch.h"
 #include "spectral/matrices.h"
+#include "spectral/resolution.h"
 
 TestSuite(spectral_resolution, .init = scratch_begin, .fini = scratch_end);
 
@@ -208,6 +209,21 @@ Test(spectral_resolution, rows_are_the_norms_of_the_scene)
     table_free(t);
     free(tokens);
     free(scene);
+}
+
+Test(spectral_resolution, strides_divide_the_grid_and_leave_at_most_1024_landmarks)
+{
+    static const struct {
+        int64_t side, stride;
+        bool taken;
+    } grids[] = {{64, 2, true},  {66, 2, false}, {96, 3, true}, {99, 3, false}, {63, 2, false},
+                 {14, 4, false}, {16, 4, true},  {32, 1, true}, {33, 1, false}};
+    for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
+        const token_grid grid = {
+            .height = grids[i].side, .width = grids[i].side, .stride = grids[i].stride};
+        cr_expect_eq(resolution_takes(&grid), grids[i].taken, "%d tokens a side, stride %d",
+                     (int)grids[i].side, (int)grids[i].stride);
+    }
 }
 
 /* S06, S21, S20 on rows; the strides that divide; what is below the floor and out of the fits. */

@@ -20,6 +20,7 @@
 
 #include "build_config.h"
 #include "common/experiment.h"
+#include "common/metadata.h"
 #include "common/report.h"
 
 /* ---- Files of a test ---- */
@@ -1050,6 +1051,33 @@ Test(sweep, metadata)
     cJSON_Delete(root);
     free(text);
     cr_expect(has_file(SUMS "-metadata.json"));
+}
+
+/* Seconds to a tenth; none for a run without a time. */
+Test(sweep, metadata_have_the_seconds_of_a_run)
+{
+    static const struct {
+        double seconds, kept;
+    } runs[] = {{12.34, 12.3}, {0.06, 0.1}, {0.04, 0}, {4000, 4000}, {0, -1}};
+    program_options s;
+    cr_assert_eq(options_parse(&s, tested.options, 0, NULL), EXIT_PASS);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const run_facts facts = {.fingerprint = "f", .seconds = runs[i].seconds};
+        char *text;
+        size_t size;
+        FILE *file = must_open_text(&text, &size);
+        cr_assert_eq(metadata_write(&tested, &s, NULL, 0, &facts, NULL, file), EXIT_PASS);
+        must_close_text(file, &text, &size);
+        cJSON *root = cJSON_Parse(text);
+        const cJSON *seconds = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "run"), "seconds");
+        if (runs[i].kept < 0)
+            cr_expect_null(seconds);
+        else
+            cr_expect_eq(cJSON_GetNumberValue(seconds), runs[i].kept, "%s", text);
+        cJSON_Delete(root);
+        free(text);
+    }
+    options_free(&s);
 }
 
 Test(sweep, merged_metadata_name_the_shards)

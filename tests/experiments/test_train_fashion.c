@@ -194,6 +194,10 @@ Test(train_fashion, crops_move_and_flip)
         int middle = crop % 2 ? FASHION_SIDE - 1 - COL : COL;
         cr_expect(abs(row - ROW) <= FASHION_SHIFT && abs(col - middle) <= FASHION_SHIFT,
                   "crop %d: %d, %d", crop, row, col);
+        /* crops go down fastest, then right; a shifted crop moves the pixel the other way */
+        int shift = crop / 2, range = 2 * FASHION_SHIFT + 1;
+        int down = shift % range - FASHION_SHIFT, right = shift / range - FASHION_SHIFT;
+        cr_expect(row == ROW - down && col == middle - right, "crop %d: %d, %d", crop, row, col);
         cr_expect(!seen[row][col], "crop %d is another one", crop);
         seen[row][col] = true;
     }
