@@ -351,6 +351,9 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got);
 bool subject_inverts(const subject *s);
 /* The unit roundoff of the type in which the result is stored. */
 double subject_unit(const subject *s);
+/* Whether an inverse of this condition would leave less than half of the digits of the stored type.
+ */
+bool subject_must_be_wide(const subject *s, double kappa);
 
 /* The wanted answer of a result, what good kernels reach, and the verdicts. */
 struct result_verdict {

@@ -465,8 +465,7 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
 
 /* ---- A result ---- */
 
-/* Whether an inverse would leave less than half of the digits of the stored type. */
-static bool must_be_wide(const subject *s, double kappa)
+bool subject_must_be_wide(const subject *s, double kappa)
 {
     return subject_inverts(s) && s->storage != ATN_STORAGE_NATIVE &&
            kappa * sqrt(subject_unit(s)) > 1;
@@ -477,7 +476,7 @@ enum { CUTS = 4 };
 
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
 {
-    bool wide = must_be_wide(s, v->kappa[head]);
+    bool wide = subject_must_be_wide(s, v->kappa[head]);
     bool nearest = (kind == RESULT_OUTPUT || wide) &&
                    (s->storage == ATN_STORAGE_BF16 || s->storage == ATN_STORAGE_F16);
     int64_t rows = result_rows(&s->judged, kind), cols = result_cols(&s->judged, kind);

@@ -90,6 +90,25 @@ static ref_verdict verdict_of(const subject *s)
 
 static const atn_dtype claims[] = {ATN_F64, ATN_F32, ATN_F16};
 
+/* Half of the digits of bf16, u = 2^-8, are gone at kappa = 16, those of f16 at 45.25. */
+Test(check, inverses_of_narrow_types_must_be_wide_beyond_half_of_the_digits)
+{
+    static const struct {
+        atn_operator op;
+        atn_storage storage;
+        double kappa;
+        bool wide;
+    } cases[] = {
+        {ATN_SOFT, ATN_STORAGE_BF16, 16, false},     {ATN_SOFT, ATN_STORAGE_BF16, 16.01, true},
+        {ATN_SOFTPP, ATN_STORAGE_F16, 45.2, false},  {ATN_SOFTPP, ATN_STORAGE_F16, 45.3, true},
+        {ATN_SOFT, ATN_STORAGE_NATIVE, 1e30, false}, {ATN_SIMA, ATN_STORAGE_BF16, 1e30, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const subject s = {
+            .c.choice.op = cases[i].op, .dtype = ATN_F32, .storage = cases[i].storage};
+        cr_expect_eq(subject_must_be_wide(&s, cases[i].kappa), cases[i].wide, "%zu", i);
+    }
+}
+
 Test(check, exact_outputs_pass_and_trivial_ones_fail)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)

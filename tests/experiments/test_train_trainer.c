@@ -94,6 +94,26 @@ static bool same(int64_t size, const float *a, const float *b)
     return memcmp(a, b, (size_t)size * sizeof *a) == 0;
 }
 
+/* Every number of a plan is another. */
+Test(train_trainer, a_plan_names_all_that_the_weights_depend_on)
+{
+    training plan = small_plan("linformer");
+    plan.seed = 6;
+    plan.shape.width = 18, plan.shape.heads = 9, plan.shape.landmarks = 49;
+    plan.batch = 16, plan.images = 48, plan.epochs = 5;
+    plan.rate = 0.25, plan.decay = 0.5, plan.clip = 0.75, plan.smoothing = 0.125;
+    trainer *t = begin(&plan);
+    char *got = trainer_plan(t);
+    cr_expect_str_eq(got, "\"operator\": \"linformer\", \"variant\": \"projected\", \"seed\": 6, "
+                          "\"side\": 28, \"patch\": 4, \"width\": 18, \"heads\": 9, \"depth\": 2, "
+                          "\"hidden\": 12, \"landmarks\": 49, \"epochs\": 5, \"batch\": 16, "
+                          "\"images\": 48, \"rate\": 0.25, \"decay\": 0.5, \"clip\": 0.75, "
+                          "\"smoothing\": 0.125, \"train_sha256\": \"train\", "
+                          "\"test_sha256\": \"test\"");
+    free(got);
+    trainer_free(t);
+}
+
 Test(train_trainer, threads_change_no_bit)
 {
     static const char *const names[] = {"softmax", "soft", "linformer"};

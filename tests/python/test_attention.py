@@ -8,7 +8,7 @@ import unittest
 
 import attnum
 import numpy as np
-from attnum._library import ffi, fields_of
+from attnum._library import Context, ffi, fields_of, lib
 
 N, D = 36, 8
 POOL = {"kind": "pool", "height": 6, "width": 6, "stride": 2}
@@ -278,6 +278,11 @@ class BadInput(unittest.TestCase):
 
 
 class Lifetimes(unittest.TestCase):
+    def test_threads(self):
+        for threads in (1, 3):
+            context = Context(threads)
+            self.assertEqual(lib.atn_context_threads(context._context), threads)
+
     def test_threads_share_a_plan(self):
         plan = attnum.Plan.of("soft", Q, v=V, **SOFT)
         wanted, got = plan(Q, v=V), []

@@ -23,6 +23,12 @@ class Matrices(unittest.TestCase):
         got = attnum.kernel(X[0])
         self.assertEqual(got.shape, (3, 36, 36))
         np.testing.assert_array_equal(got, got.swapaxes(1, 2))
+        # far from 0, |x|^2 + |y|^2 - 2 x.y loses half of the digits
+        far = X[0, 0] + 1e4
+        for y in (None, far[:9]):
+            direct, expanded = (attnum.kernel(far, y, distance=distance) for distance in ("direct", "expanded"))
+            np.testing.assert_array_equal(direct, attnum.kernel(far, y))
+            self.assertTrue(1e-12 < abs(expanded - direct).max() < 1e-4)
         with self.assertRaisesRegex(attnum.ArgumentError, "^scale is nan"):
             attnum.kernel(X, scale=float("nan"))
         with self.assertRaisesRegex(attnum.ArgumentError, "^distance: 'far'"):

@@ -250,10 +250,25 @@ class Captures(unittest.TestCase):
             np.testing.assert_array_equal(x, y)
         self.assertEqual(second.q.shape, (1, 1, 6, 5))
 
+    def test_class_tokens(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cls_token = torch.nn.Parameter(torch.zeros(1, 7, 4))
+
+            def forward(self, q):
+                return functional.scaled_dot_product_attention(q, q, q)
+
+        # 7 + 9; a square that is none without them: added later; no square either way; too few
+        for n, outside in ((16, 7), (9, 0), (12, 7), (7, 0), (25, 0), (8, 7)):
+            layer, = seen(Model(), torch.randn(1, 1, n, 4))
+            self.assertEqual(layer.class_tokens, outside, f"{n} tokens")
+
     def test_multihead_attention(self):
         x, y, z = torch.randn(2, 9, 12), torch.randn(2, 7, 5), torch.randn(2, 7, 6)
         own = torch.nn.MultiheadAttention(12, 3, batch_first=True)
         other = torch.nn.MultiheadAttention(12, 3, batch_first=True, kdim=5, vdim=6, bias=False)
+        torch.nn.init.normal_(own.in_proj_bias)  # 0 at first
         for model, inputs in ((own, (x, x, x)), (own, (x, x, x, None, False)), (other, (x, y, z))):
             for model in (model.train(), model.eval()):  # which has a fast path of its own
                 layer, = seen(model, *inputs)
