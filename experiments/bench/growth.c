@@ -338,11 +338,10 @@ typedef struct {
     bool counted, timed, measured;
 } measurement;
 
-enum { MOST_CALLS = 128 }; /* of the last calls that are kept; more than there are rounds */
 typedef struct {
     atn_plan *plan;
     prepared_call call;
-    double cpu_seconds[MOST_CALLS];
+    double cpu_seconds[GROWTH_KEPT];
     int calls;
 } timed_call;
 
@@ -360,16 +359,15 @@ static atn_status run_call(void *state, int repeat)
     timed_call *t = state;
     double start = cpu_clock();
     atn_status status = call_forward(t->plan, &t->call);
-    t->cpu_seconds[t->calls++ % MOST_CALLS] = cpu_clock() - start;
+    t->cpu_seconds[t->calls++ % GROWTH_KEPT] = cpu_clock() - start;
     return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
 }
 
-/* The median over the last calls, which are the kept rounds. */
-static double median_cpu_seconds(const timed_call *t, int rounds)
+double growth_median_of_last(const double *ring, int calls, int rounds)
 {
-    double values[MOST_CALLS];
+    double values[GROWTH_KEPT];
     for (int i = 0; i < rounds; i++)
-        values[i] = t->cpu_seconds[(t->calls - rounds + i) % MOST_CALLS];
+        values[i] = ring[(calls - rounds + i) % GROWTH_KEPT];
     return median(rounds, values);
 }
 
@@ -390,7 +388,8 @@ static atn_status time_calls(atn_context *context, const growth_sweep *w, const 
     atn_status status = rounds_time(&plan, &rounds_machine, &w->flush, count, members, &m->rounds);
     m->timed = status == ATN_OK;
     if (m->timed)
-        m->cpu_seconds = median_cpu_seconds(&calls[0], m->rounds.rounds);
+        m->cpu_seconds =
+            growth_median_of_last(calls[0].cpu_seconds, calls[0].calls, m->rounds.rounds);
     return status;
 }
 

@@ -22,4 +22,9 @@ bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes
 void growth_alternate(int64_t count, const int64_t *tokens, const bool *fitted,
                       int64_t *by_turns_with);
 
+/* The median over the last `rounds` of all calls, which are those that are not warm-ups. ring: call
+ * i's value at i mod GROWTH_KEPT, which is more than there are rounds. */
+enum { GROWTH_KEPT = 128 };
+double growth_median_of_last(const double *ring, int calls, int rounds);
+
 #endif

@@ -14,6 +14,23 @@
 
 TestSuite(bench_growth, .init = scratch_begin, .fini = scratch_end);
 
+/* Call i took i seconds: after warm-ups, and where the calls that are kept begin anew. */
+Test(bench_growth, warm_ups_are_not_in_the_median)
+{
+    static const struct {
+        int calls, rounds;
+        double median;
+    } cases[] = {{7, 5, 4}, {5, 5, 2}, {130, 5, 127}, {400, 101, 349}, {128, 1, 127}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        double ring[GROWTH_KEPT];
+        for (int i = 0; i < cases[c].calls; i++)
+            ring[i % GROWTH_KEPT] = i;
+        double got = growth_median_of_last(ring, cases[c].calls, cases[c].rounds);
+        cr_expect_eq(got, cases[c].median, "%d of %d calls: %g", cases[c].rounds, cases[c].calls,
+                     got);
+    }
+}
+
 /* 5000 + 7 n. */
 Test(bench_growth, the_constant_part_of_the_work)
 {
