@@ -96,6 +96,10 @@ class Check(unittest.TestCase):
             case.check(case.output).assert_ok()
             self.assertFalse(case.check(1.1 * case.output, dtype="bf16"))
             self.assertIsNone(case.array("gamma"))
+        rounded = ((case.output.astype("f4").view("u4") + 0x8000) & 0xffff0000).view("f4")  # to bf16, nearly to nearest
+        for dtype, right in (("bf16", True), (None, False)):
+            result = case.check(rounded, dtype=dtype)
+            self.assertEqual((result.summary["dtype"], bool(result)), (dtype or "f32", right))
         case, = attnum.cases("softmax/attention", n=20)
         gradients = {"q": case.array("grad_tokens"), "v": case.array("grad_values")}
         case.check(case.output, gradients=gradients).assert_ok()
