@@ -465,15 +465,16 @@ Test(bench, judge)
         check_kind kind;
         int64_t terms;
     } rows[] = {
-        {ATN_F32, 7, 1, CHECK_PASS, 0},      {ATN_F32, 9, 1, CHECK_FAIL, 0},
-        {ATN_F32, 9, 10, CHECK_PASS, 0},     {ATN_F64, 70, 10, CHECK_PASS, 0},
-        {ATN_F64, 81, 10, CHECK_FAIL, 0},    {ATN_BF16, 7, 0, CHECK_PASS, 0},
-        {ATN_BF16, 100, 1, CHECK_FAIL, 0},   {ATN_BF16, 30, 1000, CHECK_OPEN, 0},
-        {ATN_F32, NAN, 1, CHECK_FAIL, 0},    {ATN_F32, INFINITY, 1, CHECK_FAIL, 0},
-        {ATN_BF16, NAN, 1e9, CHECK_FAIL, 0}, {ATN_F32, 1, NAN, CHECK_OPEN, 0},
-        {ATN_F32, 79, 1, CHECK_PASS, 81},    {ATN_F32, 81, 1, CHECK_FAIL, 81},
-        {ATN_F64, 79, 1, CHECK_PASS, 81},    {ATN_F64, 81, 1, CHECK_FAIL, 81},
-        {ATN_BF16, 9, 1, CHECK_FAIL, 81},
+        {ATN_F32, 7, 1, CHECK_PASS, 0},       {ATN_F32, 9, 1, CHECK_FAIL, 0},
+        {ATN_F32, 9, 10, CHECK_PASS, 0},      {ATN_F64, 70, 10, CHECK_PASS, 0},
+        {ATN_F64, 81, 10, CHECK_FAIL, 0},     {ATN_BF16, 7, 0, CHECK_PASS, 0},
+        {ATN_BF16, 100, 1, CHECK_FAIL, 0},    {ATN_BF16, 30, 1000, CHECK_OPEN, 0},
+        {ATN_F32, NAN, 1, CHECK_FAIL, 0},     {ATN_F32, INFINITY, 1, CHECK_FAIL, 0},
+        {ATN_BF16, NAN, 1e9, CHECK_FAIL, 0},  {ATN_F32, 1, NAN, CHECK_OPEN, 0},
+        {ATN_F32, 79, 1, CHECK_PASS, 81},     {ATN_F32, 81, 1, CHECK_FAIL, 81},
+        {ATN_F64, 79, 1, CHECK_PASS, 81},     {ATN_F64, 81, 1, CHECK_FAIL, 81},
+        {ATN_BF16, 9, 1, CHECK_FAIL, 81},     {ATN_BF16, 100, 16, CHECK_PASS, 0},
+        {ATN_BF16, 100, 16.1, CHECK_OPEN, 0},
     };
     cr_expect_eq(atn_dtype_roundoff(ATN_BF16), tiny);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

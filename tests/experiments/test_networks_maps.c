@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention/rows.h"
 #include "common/report.h"
 #include "common/resources.h"
 #include "registry.h"
@@ -52,6 +53,21 @@ static void sima_row(const trained_head *h, int64_t query, double *row)
         row[j] = dot(scaled, h->k + j * D);
 }
 
+/* The condition of a map, by changes and values of seed 3. */
+static double condition_of(trained_head *h, int64_t query)
+{
+    token_attention a;
+    row_check check;
+    double row[N];
+    atn_context *context = make_context();
+    cr_assert_eq(token_attention_describe(&a, &h->desc, N, D, h->q, h->k), EXIT_PASS);
+    cr_assert_eq(token_attention_row(&a, context, query, row), EXIT_PASS);
+    cr_assert_eq(token_attention_check(&a, context, query, row, 3, &check), EXIT_PASS);
+    token_attention_free(&a);
+    atn_context_free(context);
+    return check.condition;
+}
+
 /* The maps of a network on the second picture of seed 3, with the query at row 2, column 9. */
 static void check_maps(const table *maps, const char *name,
                        void (*make_row)(const trained_head *, int64_t, double *))
@@ -69,6 +85,7 @@ static void check_maps(const table *maps, const char *name,
         trained_head h;
         cr_assert_eq(trained_head_open(network, block, &draw, &h), EXIT_PASS);
         make_row(&h, QUERY, row);
+        cr_expect_eq(cell_real(maps, at, "condition"), condition_of(&h, QUERY));
         double largest = 0, sum = 0, all = 0;
         for (int64_t j = 0; j < N; j++) {
             largest = fmax(largest, fabs(row[j]));
@@ -134,6 +151,31 @@ Test(networks_maps, rows_of_softmax_and_sima)
     check_pictures(maps, pictures);
     table_free(pictures);
     table_free(maps);
+}
+
+/* Printed once, although each map has a row per patch. */
+Test(networks_maps, every_map_has_a_line)
+{
+    partial_run r;
+    int lines = 0;
+    size_t size;
+    prepare_run(&r, &networks_maps, "--network sima --samples 2");
+    atn_context *context = make_context();
+    for (int64_t point = 0; point < 2; point++)
+        cr_assert_eq(r.e->run(r.state, point, context, r.raw), EXIT_PASS);
+    const output_spec *o = &r.e->outputs[PICTURE];
+    table *tables[] = {NULL, table_create(o->columns, o->column_count)};
+    cr_assert(freopen("stdout.txt", "w", stdout));
+    cr_assert_eq(r.e->finish(&r.s, r.state, r.raw, tables), EXIT_PASS);
+    fflush(stdout);
+    char *text = (char *)scratch_read("stdout.txt", &size);
+    for (const char *at = strstr(text, "\nsima"); at; at = strstr(at + 1, "\nsima"))
+        lines++;
+    cr_expect_eq(lines, 2, "%s", text);
+    free(text);
+    table_free(tables[PICTURE]);
+    atn_context_free(context);
+    end_run(&r);
 }
 
 /* The last map of the second network's second picture, by the command that a failed check prints.
