@@ -223,6 +223,8 @@ Test(npy, refuses_malformed_headers, .init = scratch_begin, .fini = scratch_end)
         {"{'descr': 'f4', " ORDER, "dtype 'f4'"},
         {"{'descr': '', " ORDER, "dtype ''"},
         {"{'descr': '<f4<f4<f4<f4<f4<f4', " ORDER, "plain dtype"},
+        {"{'descr': '<f4<f4<f4<f4<f4<', " ORDER, "plain dtype"},
+        {"{'descr': '<f4<f4<f4<f4<f4', " ORDER, "dtype '<f4<f4<f4<f4<f4'"},
         {"{'descr': [('x', '<f4')], " ORDER, "plain dtype"},
         {"{'descr': ('<f4', (2,)), " ORDER, "plain dtype"},
         {"{'descr': '<f4', 'descr': '<f4', " ORDER, "descr appears twice"},
