@@ -63,6 +63,22 @@ int input_set_open_names(const program_options *s, const char *const *names, int
     return code == EXIT_PASS ? refuse_twins(set) : code;
 }
 
+int input_set_open_networks(const program_options *s, const char *const *usual, input_set *set)
+{
+    int count = s->networks.count;
+    while (s->networks.count == 0 && usual[count])
+        count++;
+    char **names = must_allocate((size_t)count, sizeof *names);
+    for (int i = 0; i < count; i++)
+        names[i] =
+            must_format(NETWORK_PREFIX "%s", s->networks.count ? s->networks.items[i] : usual[i]);
+    int code = input_set_open_names(s, (const char *const *)names, count, set);
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return code;
+}
+
 void input_set_free(input_set *set)
 {
     for (int i = 0; i < set->count; i++)

@@ -18,6 +18,10 @@ int input_set_open(const program_options *s, const char *const *usual, input_set
 /* The same for `count` names. */
 int input_set_open_names(const program_options *s, const char *const *names, int count,
                          input_set *set);
+/* The same for the networks of --network, or `usual` (ended by null): the input NETWORK_PREFIX NAME
+ * has the name of each. */
+#define NETWORK_PREFIX "trained:"
+int input_set_open_networks(const program_options *s, const char *const *usual, input_set *set);
 void input_set_free(input_set *set);
 /* For experiment::input. */
 bool input_set_describe(const input_set *set, int index, const char **name, const char **sha256);

@@ -17,12 +17,9 @@
 #include "registry.h"
 #include "train/trained.h"
 
-/* Networks are the inputs "trained:NAME". */
-#define PREFIX "trained:"
-
 static const char *name_of(const input *in)
 {
-    return input_name(in) + sizeof PREFIX - 1;
+    return input_name(in) + sizeof NETWORK_PREFIX - 1;
 }
 
 /* ---- maps.csv ---- */
@@ -107,21 +104,6 @@ static int check_network(const program_options *s, const input *in)
     return EXIT_USAGE;
 }
 
-/* The networks of --network, or the usual ones, as inputs. */
-static int open_networks(const program_options *s, input_set *networks)
-{
-    static const char *const usual[] = {"softmax", "sima"};
-    int count = s->networks.count ? s->networks.count : (int)(sizeof usual / sizeof *usual);
-    char **names = must_allocate((size_t)count, sizeof *names);
-    for (int i = 0; i < count; i++)
-        names[i] = must_format(PREFIX "%s", s->networks.count ? s->networks.items[i] : usual[i]);
-    int code = input_set_open_names(s, (const char *const *)names, count, networks);
-    for (int i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
-    return code;
-}
-
 /* Adds the maps of a network on --samples pictures, or only counts them (w->all is null). */
 static void add_points(const program_options *s, const input *in, uint64_t seed, maps_sweep *w)
 {
@@ -141,7 +123,8 @@ static int prepare(const program_options *s, void **state, int64_t *points)
 {
     maps_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
-    int code = open_networks(s, &w->networks);
+    static const char *const usual[] = {"softmax", "sima", NULL};
+    int code = input_set_open_networks(s, usual, &w->networks);
     for (int i = 0; i < w->networks.count && code == EXIT_PASS; i++)
         code = check_network(s, w->networks.items[i]);
     for (int fill = 0; fill < 2 && code == EXIT_PASS; fill++) {
