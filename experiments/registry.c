@@ -34,6 +34,7 @@ const experiment *const experiments[] = {
     &cost_time,
     &networks_counts,
     &networks_maps,
+    &networks_accuracy,
     NULL,
 };
 

@@ -23,6 +23,7 @@ typedef struct {
     real *sum;               /* after the second residual */
     real *out;               /* normed2 with norms after, else sum */
     real *moments1, *moments2;
+    atn_attention_desc desc;
     atn_plan *plan;
 } block_memory;
 
@@ -119,6 +120,17 @@ static attention_tokens tokens_of(const pass *p, const block_memory *b)
 
 int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made)
 {
+    atn_attention_desc *descs = must_allocate((size_t)m->shape.depth, sizeof *descs);
+    for (int64_t i = 0; i < m->shape.depth; i++)
+        descs[i] = model_attention(m, i, REAL_DTYPE, data);
+    int code = pass_create_changed(m, data, descs, context, images, made);
+    free(descs);
+    return code;
+}
+
+int pass_create_changed(const model *m, real *data, const atn_attention_desc *descs,
+                        atn_context *context, int64_t images, pass **made)
+{
     pass *p = must_allocate(1, sizeof *p);
     *made = p;
     *p = (struct pass){.m = m, .k = row_kernels_of(context), .data = data, .images = images};
@@ -130,8 +142,8 @@ int pass_create(const model *m, real *data, atn_context *context, int64_t images
     atn_attention_shape shape = {
         .batch = images, .heads = m->shape.heads, .tokens = m->tokens, .dim = d, .value_dim = d};
     for (int64_t i = 0; i < m->shape.depth; i++) {
-        atn_attention_desc desc = model_attention(m, i, REAL_DTYPE, data);
-        atn_status status = atn_attention_plan(context, &desc, &shape, &p->blocks[i].plan);
+        p->blocks[i].desc = descs[i];
+        atn_status status = atn_attention_plan(context, &descs[i], &shape, &p->blocks[i].plan);
         if (status != ATN_OK) {
             report_error("%s: %s", m->shape.attention->name, atn_last_error(context));
             return status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
@@ -177,12 +189,48 @@ static void embed(pass *p, const real *pixels)
                        p->blocks[0].in + i * n * c);
 }
 
+/* Adds the convolution of one token's neighbours, by its head's window, to its output. */
+static void convolve(const atn_attention_desc *desc, const real *window, int64_t token,
+                     const atn_tensor *v, const real *first, real *y)
+{
+    int64_t side = desc->residual.rows, row = token / desc->residual_width - side / 2;
+    int64_t col = token % desc->residual_width - side / 2;
+    for (int64_t i = 0; i < side * side; i++) {
+        int64_t at_row = row + i / side, at_col = col + i % side;
+        if (at_row < 0 || at_row >= desc->residual_height || at_col < 0 ||
+            at_col >= desc->residual_width)
+            continue;
+        const real *value = first + (at_row * desc->residual_width + at_col) * v->row_stride;
+        for (int64_t c = 0; c < v->cols; c++)
+            y[c] += window[i] * value[c];
+    }
+}
+
+static void add_residual(const atn_attention_desc *desc, const atn_tensor *v, const atn_tensor *y)
+{
+    for (int64_t i = 0; i < v->batch * v->heads; i++) {
+        int64_t image = i / v->heads, head = i % v->heads;
+        const real *window = (const real *)desc->residual.data + head * desc->residual.head_stride;
+        const real *first = (const real *)v->data + image * v->batch_stride + head * v->head_stride;
+        real *out = (real *)y->data + image * y->batch_stride + head * y->head_stride;
+        for (int64_t token = 0; token < v->rows; token++)
+            convolve(desc, window, token, v, first, out + token * y->row_stride);
+    }
+}
+
 static atn_status attend(pass *p, block_memory *b)
 {
     attention_tokens t = tokens_of(p, b);
     atn_tensor y = heads_of(p, b->attended, p->m->shape.width);
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
-    return atn_attention_forward(b->plan, &inputs, &y, NULL);
+    if (b->desc.storage != ATN_STORAGE_NATIVE) /* only f32 has storages */
+        atn_storage_round(b->desc.storage,
+                          p->images * p->m->tokens * p->m->inputs * p->m->shape.width,
+                          (void *)b->parts);
+    atn_status status = atn_attention_forward(b->plan, &inputs, &y, NULL);
+    if (b->desc.op == ATN_GAUSSIAN && b->desc.residual.data && is_value(status))
+        add_residual(&b->desc, &t.v, &y);
+    return status;
 }
 
 /* LayerScale's factors; null without LayerScale. */

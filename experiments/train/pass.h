@@ -9,17 +9,23 @@
 
 typedef struct pass pass; /* for its real type */
 
-#define pass_create     R(pass_create)
-#define pass_free       R(pass_free)
-#define pass_forward    R(pass_forward)
-#define pass_backward   R(pass_backward)
-#define pass_tokens     R(pass_tokens)
-#define pass_not_finite R(pass_not_finite)
+#define pass_create         R(pass_create)
+#define pass_create_changed R(pass_create_changed)
+#define pass_free           R(pass_free)
+#define pass_forward        R(pass_forward)
+#define pass_backward       R(pass_backward)
+#define pass_tokens         R(pass_tokens)
+#define pass_not_finite     R(pass_not_finite)
 
 /* For `images` images at a time. data: the flat array of the model's parameters, read at every
  * call. context: one thread, CPU. All of them must outlive the pass. Returns an exit code; on
  * failure one line on stderr. */
 int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made);
+/* The same with other attentions than the network's own: descs has one per block. Tokens are
+ * rounded to a description's storage, and gaussian, which has no residual convolution, is given
+ * that of its description. Forward only. */
+int pass_create_changed(const model *m, real *data, const atn_attention_desc *descs,
+                        atn_context *context, int64_t images, pass **made);
 void pass_free(pass *p);
 
 /* pixels: images x side x side; logits: images x classes. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/names.h"
 #include "common/npz.h"
@@ -15,9 +16,9 @@
 #include "common/report.h"
 #include "common/resources.h"
 #include "common/sha256.h"
-#include "train/fashion.h"
-#include "train/model.h"
 #include "train/pass.h"
+
+#define PICTURES "pictures-images-idx3-ubyte.gz"
 
 struct trained {
     char *path; /* of the weights */
@@ -65,12 +66,10 @@ static int read_place(trained *t, char *text)
     return EXIT_PASS;
 }
 
-/* The file of weights that a name stands for; an operator's name stands for its usual variant and
- * first seed. */
-static char *find_weights(const char *name)
+/* The name of the file in data/trained that a name stands for; an operator's name stands for its
+ * usual variant and first seed. */
+static char *shipped_file(const char *name)
 {
-    if (name_ends_with(name, ".npz"))
-        return must_format("%s", name);
     size_t length = strlen(name);
     char *file = NULL;
     model_shape shape;
@@ -78,10 +77,30 @@ static char *find_weights(const char *name)
         if (strncmp(model_usual[i], name, length) == 0 && strchr("/", model_usual[i][length]) &&
             model_defaults(model_usual[i], &shape))
             file = model_weights_name(&shape, 1);
-    file = file ? file : must_format("%s.npz", name);
+    return file ? file : must_format("%s.npz", name);
+}
+
+static char *find_weights(const char *name)
+{
+    if (name_ends_with(name, ".npz"))
+        return must_format("%s", name);
+    char *file = shipped_file(name);
     char *path = resource_path("trained", file);
     free(file);
     return path;
+}
+
+bool trained_is_shipped(const char *name)
+{
+    char *file = shipped_file(name), *pictures = resource_path("trained", PICTURES);
+    char *path =
+        pictures ? must_format("%.*s/%s", (int)(strrchr(pictures, '/') - pictures), pictures, file)
+                 : NULL;
+    bool found = path && access(path, F_OK) == 0;
+    free(path);
+    free(pictures);
+    free(file);
+    return found;
 }
 
 /* ---- Weights ---- */
@@ -174,7 +193,28 @@ static bool same_shape(const model_parameter *p, const npy_array *a)
     return same;
 }
 
-/* Fills in the parameters of a network whose grid may be larger than the trained one. */
+/* Whether a parameter is the convolution, and its window a multiple of the trained one, of which
+ * the file has the right size. */
+static bool is_wider(const trained *t, const model_parameter *p, const npy_array *a)
+{
+    int64_t grid = trained_side(t), side = a->rows;
+    return p->dimensions == 4 && a->dimensions == 4 && a->batch == p->shape[0] &&
+           a->heads == p->shape[1] && side == a->cols && p->shape[2] % side == 0 &&
+           side * side * t->shape.landmarks == grid * grid;
+}
+
+static void widen(const npy_array *a, const model_parameter *p, double *to)
+{
+    int64_t side = p->shape[3], factor = side / a->cols;
+    for (int64_t i = 0; i < p->count; i++) {
+        int64_t window = i / (side * side), row = i / side % side / factor;
+        int64_t col = i % side / factor;
+        to[i] = a->data[(window * a->rows + row) * a->cols + col] / (double)(factor * factor);
+    }
+}
+
+/* Fills in the parameters of a network whose grid or windows may be larger than the trained ones.
+ */
 static int fill_parameters(const trained *t, const model *m, double *data)
 {
     int64_t grid = trained_side(t), width = t->shape.width;
@@ -183,7 +223,8 @@ static int fill_parameters(const trained *t, const model *m, double *data)
         const npy_array *a = npz_find(&t->weights, p->name);
         bool positions = p->offset == m->position && a && a->dimensions == 2 &&
                          a->rows == grid * grid && a->cols == width;
-        if (!positions && !(a && same_shape(p, a))) {
+        bool wider = a && is_wider(t, p, a);
+        if (!positions && !wider && !(a && same_shape(p, a))) {
             report_error("%s: %s %s of a network of %" PRId64 " x %" PRId64 " tokens", t->path,
                          p->name, a ? "has another shape than that" : "is missing, expected that",
                          m->grid, m->grid);
@@ -191,6 +232,8 @@ static int fill_parameters(const trained *t, const model *m, double *data)
         }
         if (positions)
             resize_positions(a->data, grid, width, m->grid, data + p->offset);
+        else if (wider)
+            widen(a, p, data + p->offset);
         else
             memcpy(data + p->offset, a->data, (size_t)p->count * sizeof *data);
     }
@@ -210,7 +253,13 @@ static int make_network(const trained *t, int64_t side, model *m, double **data)
         return EXIT_USAGE;
     }
     model_shape shape = model_enlarged(&t->shape, side / grid);
-    int code = model_create(&shape, m);
+    return trained_network(t, &shape, m, data);
+}
+
+int trained_network(const trained *t, const model_shape *shape, model *m, double **data)
+{
+    *data = NULL;
+    int code = model_create(shape, m);
     if (code != EXIT_PASS)
         return code;
     *data = must_allocate((size_t)m->size, sizeof **data);
@@ -231,7 +280,7 @@ static int set_sha256(trained *t)
 
 static int open_files(trained *t)
 {
-    char *images = resource_path("trained", "pictures-images-idx3-ubyte.gz");
+    char *images = resource_path("trained", PICTURES);
     char *end = images ? strrchr(images, '/') : NULL;
     int code = images ? EXIT_PASS : EXIT_ENVIRONMENT;
     if (code == EXIT_PASS) {
@@ -286,6 +335,16 @@ const char *trained_sha256(const trained *t)
 int64_t trained_side(const trained *t)
 {
     return t->shape.side / t->shape.patch;
+}
+
+const model_shape *trained_shape(const trained *t)
+{
+    return &t->shape;
+}
+
+const fashion_set *trained_pictures(const trained *t)
+{
+    return &t->pictures;
 }
 
 unsigned trained_properties(const trained *t)

@@ -6,6 +6,8 @@
 #include <attnum/attnum.h>
 
 #include "common/inputs.h"
+#include "train/fashion.h"
+#include "train/model.h"
 
 typedef struct trained trained;
 
@@ -18,6 +20,9 @@ typedef struct trained trained;
  * failure one line on stderr. To be freed in any case. */
 int trained_open(const char *text, trained **t);
 void trained_free(trained *t);
+
+/* Whether the weights that a name without ".npz" stands for are in data/trained. */
+bool trained_is_shipped(const char *name);
 
 /* SHA-256 (hex) of the file of weights and the pictures. */
 const char *trained_sha256(const trained *t);
@@ -47,6 +52,14 @@ void trained_head_free(trained_head *h);
  * that processors agree on the numbers. Returns an exit code; on failure one line on stderr.
  * Thread-safe. */
 int trained_tokens(const trained *t, const input_draw *draw, double *tokens);
+
+/* The network in another shape, its parameters in f64: learned positions are interpolated to its
+ * grid, and where the convolution's window has sides f times as long, each weight becomes f x f
+ * weights of 1/f^2 of it, which convolves averages of f x f tokens. Returns an exit code; on
+ * failure one line on stderr. Both are to be freed in any case. */
+int trained_network(const trained *t, const model_shape *shape, model *m, double **data);
+const model_shape *trained_shape(const trained *t); /* in which it was trained */
+const fashion_set *trained_pictures(const trained *t);
 
 /* The properties of the operator's variant: ATN_IS_LINEAR, ... */
 unsigned trained_properties(const trained *t);

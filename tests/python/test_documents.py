@@ -87,7 +87,8 @@ class Gnuplot(InFolder):
         (self.folder / "experiments").symlink_to(SOURCE / "experiments")
         for name, options in (("convergence/curves", ["--input", "photos", "--variant", "nr-paper", "--dtype", "f64"]),
                               ("convergence/precision", ["--input", "photos"]), ("spectral/sampling", ["--input", "iid"]),
-                              ("attention/maps", ["--stage", "3"]), ("networks/maps", [])):
+                              ("attention/maps", ["--stage", "3"]), ("networks/maps", []),
+                              ("networks/accuracy", ["--network", "sima"])):
             with self.subTest(name=name):
                 self.run_program(_program.path(), "run", name, "--quick", *options)
                 replot = command.replace("convergence/curves", name)

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of the test accuracy of a trained network when its attention or its pictures are
+ * changed after training. Compare SOFT (IJCV) Tab. 6 and 10 and App. D, SimA section 4.6, in which
+ * networks are trained with the change but for Tab. 6 and 10's sizes.
+ *
+ * A point is a network with one change, on all pictures. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/experiment.h"
+#include "common/inputs.h"
+#include "common/landmarks.h"
+#include "common/report.h"
+#include "networks/changes.h"
+#include "registry.h"
+#include "train/fashion.h"
+#include "train/layers.h"
+#include "train/pass.h"
+
+/* Pictures of a pass, as in training: softpp/code couples those of a batch. */
+enum { SLICE = 4, QUICK_PICTURES = 64, USUAL_SAMPLES = 3 };
+
+/* Those that are in data/trained. */
+static const char *const candidates[] = {"soft", "softpp", "gaussian", "softmax", "sima"};
+enum { CANDIDATES = sizeof candidates / sizeof *candidates };
+
+/* ---- accuracy.csv ---- */
+
+static const char *const verdicts[] = {"lower", "no difference", "higher"};
+
+#define ROW(X)                                                                                     \
+    X(TEXT, network, "", "the trained network, as --network names it", name_of(p->in))             \
+    X(TEXT, operator, "", "see attnum list operators", shape->attention->name)                     \
+    X(TEXT, variant, "", "of the operator", shape->attention->variants[shape->variant].name)       \
+    X(TEXT, change, "", "what was changed after training; none: nothing", p->change->name)         \
+    X(TEXT, description, "", "of the change", p->change->description)                              \
+    X(INTEGER, pictures, "", "of the test set", w->pictures)                                       \
+    X(REAL, accuracy, "", "share of the pictures classified rightly", with.right / n)              \
+    X(REAL, accuracy_error, "", "its binomial standard error, sqrt(a (1 - a) / pictures)",         \
+      sqrt(with.right / n * (1 - with.right / n) / n))                                             \
+    X(REAL, loss, "nat", "mean cross-entropy", with.loss / n)                                      \
+    X(INTEGER, not_finite, "", "pictures whose loss is not finite", with.not_finite)               \
+    X(INTEGER, became_right, "", "pictures right with the change and wrong without", with.gained)  \
+    X(INTEGER, became_wrong, "", "pictures wrong with the change and right without", with.lost)    \
+    X(REAL, difference, "", "accuracy less that of the unchanged network", difference)             \
+    X(REAL, difference_error, "",                                                                  \
+      "its standard error, of pairs (McNemar): sqrt(r + w - (r - w)^2 / pictures) / pictures, r "  \
+      "and w the pictures that became right and wrong",                                            \
+      error)                                                                                       \
+    X(TEXT_IF, verdict, "",                                                                        \
+      "no difference: within two standard errors of 0; else lower or higher; missing where "       \
+      "nothing was changed",                                                                       \
+      p->change != &changes[CHANGE_NONE],                                                          \
+      verdicts[1 + (difference > 2 * error) - (difference < -2 * error)])                          \
+    X(INTEGER_IF, sample, "", "which draw of landmarks or noise, from 0; missing where none is",   \
+      p->change->drawn, p->sample)                                                                 \
+    X(INTEGER_IF, seed, "", "of such a draw", p->change->drawn, (int64_t)p->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
+static const output_spec outputs[] = {
+    {"accuracy", "The test accuracy of trained networks that are changed after training.", columns,
+     sizeof columns / sizeof *columns}};
+
+#define RAW_ROW(X)                                                                                 \
+    X(INTEGER, point, "", "from 0", point)                                                         \
+    X(INTEGER, picture, "", "from 0", picture)                                                     \
+    X(BOOLEAN, right, "", "classified rightly", right)                                             \
+    X(REAL, loss, "nat", "cross-entropy", loss)
+static const column raw_columns[] = {RAW_ROW(LIST_COLUMN)};
+
+/* ---- Points ---- */
+
+typedef struct {
+    const input *in;
+    const change *change;
+    uint64_t seed;
+    int64_t sample;
+    int64_t unchanged; /* the point of the same network with no change */
+} accuracy_point;
+
+typedef struct {
+    input_set networks;
+    fashion_set own; /* --dataset's */
+    const fashion_set *set;
+    int64_t pictures; /* the first ones of the set */
+    int64_t points;
+    accuracy_point *all;
+} accuracy_sweep;
+
+static const char *name_of(const input *in)
+{
+    return input_name(in) + sizeof NETWORK_PREFIX - 1;
+}
+
+static int open_networks(const program_options *s, input_set *networks)
+{
+    const char *usual[CANDIDATES + 1] = {NULL};
+    for (int i = 0, found = 0; i < CANDIDATES; i++)
+        if (trained_is_shipped(candidates[i]))
+            usual[found++] = candidates[i];
+    return input_set_open_networks(s, usual, networks);
+}
+
+/* The folder with the whole test set, if the run is to take it; null for the shipped pictures. */
+static const char *dataset_of(const program_options *s)
+{
+    if (s->train.dataset || s->effort != EFFORT_FULL)
+        return s->train.dataset;
+    if (access(FASHION_FOLDER, F_OK) == 0)
+        return FASHION_FOLDER;
+    report_note("%s is missing: the accuracies are of the shipped pictures only", FASHION_FOLDER);
+    return NULL;
+}
+
+static int open_pictures(const program_options *s, accuracy_sweep *w)
+{
+    const char *folder = dataset_of(s);
+    int code = folder ? fashion_read(folder, "t10k", &w->own) : EXIT_PASS;
+    if (code != EXIT_PASS)
+        return code;
+    w->set = folder ? &w->own : trained_pictures(input_network(w->networks.items[0]));
+    w->pictures = w->set->count;
+    if (s->effort == EFFORT_QUICK && w->pictures > QUICK_PICTURES)
+        w->pictures = QUICK_PICTURES;
+    if (w->pictures > 0 && w->pictures % SLICE == 0)
+        return EXIT_PASS;
+    report_error("a test set of %" PRId64 " pictures, expected a multiple of %d", w->pictures,
+                 SLICE);
+    return EXIT_USAGE;
+}
+
+static void add_point(accuracy_sweep *w, const accuracy_point *p)
+{
+    w->all = must_resize(w->all, (size_t)w->points + 1, sizeof *w->all);
+    w->all[w->points++] = *p;
+}
+
+/* What is not drawn is one point, whatever seeds and samples there are. */
+static void add_points(const program_options *s, const input *in, accuracy_sweep *w)
+{
+    const model_shape *shape = trained_shape(input_network(in));
+    int64_t usual = s->effort == EFFORT_QUICK ? 1 : USUAL_SAMPLES;
+    int64_t samples = s->samples ? s->samples : usual;
+    accuracy_point p = {.in = in, .unchanged = w->points};
+    for (int i = 0; i < change_count; i++) {
+        p.change = &changes[i];
+        for (int j = 0; j < (changes[i].drawn ? s->seeds.count : 1); j++)
+            for (p.sample = 0; p.sample < (changes[i].drawn ? samples : 1); p.sample++) {
+                p.seed = (uint64_t)s->seeds.items[j];
+                if (change_applies(p.change, shape))
+                    add_point(w, &p);
+            }
+    }
+}
+
+static int prepare(const program_options *s, void **state, int64_t *points)
+{
+    accuracy_sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    int code = open_networks(s, &w->networks);
+    if (code == EXIT_PASS)
+        code = open_pictures(s, w);
+    for (int i = 0; i < w->networks.count && code == EXIT_PASS; i++)
+        add_points(s, w->networks.items[i], w);
+    *points = w->points;
+    return code;
+}
+
+static void release(void *state)
+{
+    accuracy_sweep *w = state;
+    input_set_free(&w->networks);
+    fashion_free(&w->own);
+    free(w->all);
+    free(w);
+}
+
+static bool input_at(const void *state, int index, const char **name, const char **sha256)
+{
+    const accuracy_sweep *w = state;
+    if (index != w->networks.count || w->set != &w->own)
+        return input_set_describe(&w->networks, index, name, sha256);
+    *name = "t10k";
+    *sha256 = w->own.sha256;
+    return true;
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const accuracy_point *p = &((const accuracy_sweep *)state)->all[point];
+    snprintf(buffer, size, "%s %s sample %" PRId64 " seed %" PRIu64, name_of(p->in),
+             p->change->name, p->sample, p->seed);
+}
+
+/* In multiply-adds: attention of all tokens to all, and the steps of an inverse. */
+static double weight(const void *state, int64_t point)
+{
+    const accuracy_point *p = &((const accuracy_sweep *)state)->all[point];
+    const model_shape *shape = trained_shape(input_network(p->in));
+    double factor = p->change->factor ? (double)p->change->factor : 1;
+    double side = factor * (double)(shape->side / shape->patch);
+    double m = (double)shape->landmarks * (p->change->same_m ? 1 : factor * factor);
+    double steps = shape->attention->differentiable >> ATN_PARAMETER_CONV & 1 ? 20 : 0;
+    return 64 * pow(side, 4) + 2 * steps * pow(m, 3);
+}
+
+/* ---- A point ---- */
+
+/* Classifies SLICE pictures from `picture` on. */
+static atn_status classify(const accuracy_sweep *w, int64_t point, const changed_network *n,
+                           pass *forward, int64_t picture, float *pixels, table *to)
+{
+    const accuracy_point *p = &w->all[point];
+    float logits[SLICE * FASHION_CLASSES];
+    int64_t side = n->m.shape.side, last = picture + SLICE;
+    for (int64_t i = 0; i < SLICE; i++)
+        changed_picture(p->change, w->set, picture + i, side, p->seed, p->sample,
+                        pixels + i * side * side);
+    atn_status status = pass_forward(forward, pixels, logits);
+    for (const float *of = logits; status >= 0 && picture < last;
+         picture++, of += FASHION_CLASSES) {
+        double loss = 0;
+        int64_t right = 0;
+        cross_entropy(1, FASHION_CLASSES, of, w->set->labels + picture, 0, 0, &loss, &right, NULL);
+        RAW_ROW(LIST_PUT)
+    }
+    return status;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const accuracy_sweep *w = state;
+    const accuracy_point *p = &w->all[point];
+    changed_network n;
+    pass *forward = NULL;
+    float *pixels = NULL;
+    int code = changed_network_open(input_network(p->in), p->change, p->seed, p->sample, &n);
+    if (code == EXIT_PASS)
+        code = pass_create_changed(&n.m, n.data, n.descs, context, SLICE, &forward);
+    if (code == EXIT_PASS) {
+        size_t size = (size_t)(n.m.shape.side * n.m.shape.side);
+        atn_status status = ATN_OK;
+        pixels = must_allocate(SLICE * size, sizeof *pixels);
+        for (int64_t i = 0; i < w->pictures && status >= 0; i += SLICE)
+            status = classify(w, point, &n, forward, i, pixels, raw);
+        if (status < 0) {
+            report_error("%s, %s: %s", name_of(p->in), p->change->name, atn_last_error(context));
+            code = EXIT_ENVIRONMENT;
+        }
+    }
+    pass_free(forward);
+    changed_network_free(&n);
+    free(pixels);
+    return code;
+}
+
+/* ---- The table ---- */
+
+typedef struct {
+    double right, loss;
+    int64_t not_finite;
+    int64_t gained, lost; /* right and wrong, against the unchanged network */
+} tally;
+
+/* A point's pictures have one row each, in order. */
+static tally count_pictures(const accuracy_sweep *w, const table *raw, int64_t point)
+{
+    int right_at = table_column(raw, "right"), loss_at = table_column(raw, "loss");
+    tally sum = {0};
+    for (int64_t i = 0; i < w->pictures; i++) {
+        int64_t row = point * w->pictures + i;
+        bool right = table_get_boolean(raw, row, right_at);
+        bool before =
+            table_get_boolean(raw, w->all[point].unchanged * w->pictures + i, right_at);
+        double loss = table_get_real(raw, row, loss_at);
+        sum.right += right;
+        sum.loss += loss;
+        sum.not_finite += !isfinite(loss);
+        sum.gained += right && !before;
+        sum.lost += before && !right;
+    }
+    return sum;
+}
+
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
+{
+    static const char *const shown[] = {"network",      "change",     "accuracy",
+                                        "loss",         "difference", "difference_error",
+                                        "became_right", "became_wrong", "verdict"};
+    const accuracy_sweep *w = state;
+    table *to = tables[0];
+    double n = (double)w->pictures;
+    for (int64_t point = 0; point < w->points; point++) {
+        const accuracy_point *p = &w->all[point];
+        const model_shape *shape = trained_shape(input_network(p->in));
+        tally with = count_pictures(w, raw, point);
+        double net = (double)(with.gained - with.lost), difference = net / n;
+        double error = sqrt((double)(with.gained + with.lost) - net * net / n) / n;
+        ROW(LIST_PUT)
+    }
+    report_text("accuracy on %" PRId64 " pictures, and its difference from the unchanged "
+                "network's\n",
+                w->pictures);
+    table_print_columns(to, shown, sizeof shown / sizeof *shown, table_rows(to), report_stream());
+    return EXIT_PASS;
+}
+
+const experiment networks_accuracy = {
+    .name = "networks/accuracy",
+    .summary = "test accuracy of trained networks that are changed after training",
+    .source = "SOFT (IJCV) Tab. 6, 10, App. D; SimA section 4.6: in miniature",
+    .example = "attnum run networks/accuracy --network softmax,sima --full",
+    .options = OPTIONS(OPTION_NETWORK, OPTION_SAMPLES, OPTION_DATASET),
+    .defaults = "soft, softpp, gaussian, softmax and sima, as far as they are in data/trained,\n"
+                "with every change, on the 256 pictures that are there; 3 draws of random\n"
+                "landmarks and noise. quick: 64 pictures, 1 draw. full: the test set's 10000\n"
+                "pictures, if Debian's package dataset-fashion-mnist is installed; --dataset\n"
+                "FOLDER takes those of a folder.",
+    .outputs = outputs,
+    .output_count = 1,
+    .plot = "networks/accuracy.gp",
+    .raw_columns = raw_columns,
+    .raw_column_count = sizeof raw_columns / sizeof *raw_columns,
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .input = input_at,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};
