@@ -2,11 +2,12 @@
 /* The ledger: every statement of the four papers that a computation can test, the test, and the
  * verdict that follows from its numbers. `attnum claims` runs it.
  *
- * A claim is a row of a table in the file of its group (soft_kernel.c, sima.c, ...). Its evidence
- * consists of experiments, run by exactly the commands that the report prints, each in a separate
- * process (evidence.h); its judge reads their CSVs, computes everything else it needs with lib and
- * reference, and fills in a verdict. A judge contains no results: it must be able to reach every
- * verdict that the numbers could call for. */
+ * A claim is a row of a table in the file of its group, which is named after the group's first
+ * statement (s01_kernel.c, m01_sima.c, ...; s22_growth.c and m02_half.c have judges only). Its
+ * evidence consists of experiments, run by exactly the commands that the report prints, each in a
+ * separate process (evidence.h); its judge reads their CSVs, computes everything else it needs with
+ * lib and reference, and fills in a verdict. A judge contains no results: it must be able to reach
+ * every verdict that the numbers could call for. */
 #ifndef EXPERIMENTS_CLAIMS_CLAIMS_H
 #define EXPERIMENTS_CLAIMS_CLAIMS_H
 
@@ -52,34 +53,34 @@ typedef struct claim {
 /* The groups, in the order of the ledger: X(table, file, first, last). A table is in that file
  * here, has the statements from the first number to the last, and ends with a claim without id. */
 #define CLAIM_GROUP_LIST(X)                                                                        \
-    X(soft_kernel_claims, "soft_kernel.c", S01, S03)                                               \
-    X(soft_nystrom_claims, "soft_nystrom.c", S04, S07)                                             \
-    X(soft_start_claims, "soft_start.c", S10, S12)                                                 \
-    X(soft_convergence_claims, "soft_convergence.c", S13, S15)                                     \
-    X(soft_inverse_claims, "soft_inverse.c", S16, S19)                                             \
-    X(softpp_claims, "softpp.c", S20, S29)                                                         \
-    X(softpp_norm_claims, "softpp_norm.c", S30, S30)                                               \
-    X(soft_symmetry_claims, "soft_symmetry.c", S31, S33)                                           \
-    X(soft_expansion_claims, "soft_expansion.c", S34, S37)                                         \
-    X(soft_dependence_claims, "soft_dependence.c", S38, S40)                                       \
-    X(soft_comparison_claims, "soft_comparison.c", S41, S44)                                       \
-    X(soft_iteration_claims, "soft_iteration.c", S45, S49)                                         \
-    X(sima_claims, "sima.c", M01, M08)                                                             \
-    X(sima_values_claims, "sima_values.c", M09, M13)                                               \
-    X(sima_compared_claims, "sima_compared.c", M14, M16)                                           \
-    X(sima_network_claims, "sima_network.c", M17, M20)                                             \
-    X(sima_reweighting_claims, "sima_compared.c", M21, M21)                                        \
-    X(sima_counts_claims, "sima_counts.c", M22, M28)                                               \
-    X(ufo_vit_claims, "ufo_vit.c", U01, U11)                                                       \
-    X(ufo_vit_network_claims, "ufo_vit_network.c", U12, U16)                                       \
-    X(ufo_vit_spring_claims, "ufo_vit_springs.c", U17, U21)                                        \
-    X(network_claims, "networks.c", N01, N05)                                                      \
-    X(table_claims, "tables.c", N06, N10)                                                          \
-    X(resource_claims, "networks.c", N11, N12)                                                     \
-    X(repeated_claims, "tables.c", N13, N13)                                                       \
-    X(linear_claims, "tables.c", N14, N15)                                                         \
-    X(soft_table_claims, "soft_tables.c", N16, N19)                                                \
-    X(accuracy_claims, "accuracies.c", A01, A24)
+    X(soft_kernel_claims, "s01_kernel.c", S01, S03)                                                \
+    X(soft_nystrom_claims, "s04_nystrom.c", S04, S07)                                              \
+    X(soft_start_claims, "s10_start.c", S10, S12)                                                  \
+    X(soft_convergence_claims, "s13_convergence.c", S13, S15)                                      \
+    X(soft_inverse_claims, "s16_inverse.c", S16, S19)                                              \
+    X(softpp_claims, "s20_spectra.c", S20, S29)                                                    \
+    X(softpp_norm_claims, "s30_norm.c", S30, S30)                                                  \
+    X(soft_symmetry_claims, "s31_symmetry.c", S31, S33)                                            \
+    X(soft_expansion_claims, "s34_expansion.c", S34, S37)                                          \
+    X(soft_dependence_claims, "s38_dependence.c", S38, S40)                                        \
+    X(soft_comparison_claims, "s41_comparison.c", S41, S44)                                        \
+    X(soft_iteration_claims, "s45_iteration.c", S45, S49)                                          \
+    X(sima_claims, "m01_sima.c", M01, M08)                                                         \
+    X(sima_values_claims, "m09_values.c", M09, M13)                                                \
+    X(sima_compared_claims, "m14_compared.c", M14, M16)                                            \
+    X(sima_network_claims, "m17_network.c", M17, M20)                                              \
+    X(sima_reweighting_claims, "m14_compared.c", M21, M21)                                         \
+    X(sima_counts_claims, "m22_counts.c", M22, M28)                                                \
+    X(ufo_vit_claims, "u01_xnorm.c", U01, U11)                                                     \
+    X(ufo_vit_network_claims, "u12_network.c", U12, U16)                                           \
+    X(ufo_vit_spring_claims, "u17_springs.c", U17, U21)                                            \
+    X(network_claims, "n01_networks.c", N01, N05)                                                  \
+    X(table_claims, "n06_tables.c", N06, N10)                                                      \
+    X(resource_claims, "n01_networks.c", N11, N12)                                                 \
+    X(repeated_claims, "n06_tables.c", N13, N13)                                                   \
+    X(linear_claims, "n06_tables.c", N14, N15)                                                     \
+    X(soft_table_claims, "n16_soft_tables.c", N16, N19)                                            \
+    X(accuracy_claims, "a01_accuracies.c", A01, A24)
 
 #define CLAIM_GROUP_EXTERN(table, file, first, last) extern const claim table[];
 CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)

@@ -273,8 +273,7 @@ static tally count_pictures(const accuracy_sweep *w, const table *raw, int64_t p
     for (int64_t i = 0; i < w->pictures; i++) {
         int64_t row = point * w->pictures + i;
         bool right = table_get_boolean(raw, row, right_at);
-        bool before =
-            table_get_boolean(raw, w->all[point].unchanged * w->pictures + i, right_at);
+        bool before = table_get_boolean(raw, w->all[point].unchanged * w->pictures + i, right_at);
         double loss = table_get_real(raw, row, loss_at);
         sum.right += right;
         sum.loss += loss;
@@ -287,8 +286,8 @@ static tally count_pictures(const accuracy_sweep *w, const table *raw, int64_t p
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
-    static const char *const shown[] = {"network",      "change",     "accuracy",
-                                        "loss",         "difference", "difference_error",
+    static const char *const shown[] = {"network",      "change",       "accuracy",
+                                        "loss",         "difference",   "difference_error",
                                         "became_right", "became_wrong", "verdict"};
     const accuracy_sweep *w = state;
     table *to = tables[0];

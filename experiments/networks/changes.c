@@ -51,18 +51,18 @@ static void set_storage(const change *c, atn_attention_desc *desc)
 #define ANY_SIZE  (ALL & ~(1U << ATN_LINFORMER)) /* Linformer's E has a row per token */
 
 #define STEPS(n)                                                                                   \
-    {.name = "steps-" #n,                                                                          \
-     .description = #n " steps of the inverse's iteration instead of the trained 20",              \
-     .operators = SOFT_ONLY,                                                                       \
-     .iterated = true,                                                                             \
-     .edit = set_steps,                                                                            \
-     .value = n}
+    {                                                                                              \
+        .name = "steps-" #n,                                                                       \
+        .description = #n " steps of the inverse's iteration instead of the trained 20",           \
+        .operators = SOFT_ONLY, .iterated = true, .edit = set_steps, .value = n                    \
+    }
 #define NOISE(level)                                                                               \
-    {.name = "noise-" #level,                                                                      \
-     .description = "normal noise on the pixels, " #level " times the training set's deviation",   \
-     .operators = ALL,                                                                             \
-     .drawn = true,                                                                                \
-     .noise = level}
+    {                                                                                              \
+        .name = "noise-" #level,                                                                   \
+        .description =                                                                             \
+            "normal noise on the pixels, " #level " times the training set's deviation",           \
+        .operators = ALL, .drawn = true, .noise = level                                            \
+    }
 
 const change changes[] = {
     [CHANGE_NONE] = {.name = "none", .description = "as trained", .operators = ALL},
@@ -87,8 +87,9 @@ const change changes[] = {
      .edit = set_sampling,
      .value = ATN_SAMPLING_POOL},
     {.name = "random",
-     .description = "landmarks are tokens at random places, each block's its own, all pictures' the "
-                    "same",
+     .description =
+         "landmarks are tokens at random places, each block's its own, all pictures' the "
+         "same",
      .operators = SOFT_ONLY,
      .drawn = true,
      .edit = set_sampling,

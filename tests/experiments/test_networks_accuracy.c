@@ -22,7 +22,8 @@
 
 TestSuite(networks_accuracy, .init = scratch_begin, .fini = scratch_end);
 
-/* 4 x 4 tokens of two heads, and 4 landmarks where there are any; 8 x 8 tokens at twice the side. */
+/* 4 x 4 tokens of two heads, and 4 landmarks where there are any; 8 x 8 tokens at twice the side.
+ */
 enum { PATCH = 7, GRID = 4, LANDMARKS = 4, HEADS = 2, WIDTH = HEADS * TOKEN_DIM };
 enum { DEPTH = 2, HIDDEN = 8, MOST_TOKENS_HERE = 4 * GRID * GRID, MOST_CHANGES = 32 };
 
@@ -67,8 +68,7 @@ static void write_network(const char *name, model *m, double **data)
             *x += p->spread > 0 ? 0 : 0.1 * random_normal(stream);
             *x = (double)(float)(*x * factor_of(p->name));
         }
-        arrays[i] =
-            (npz_array){p->name, ATN_F64, p->dimensions, p->shape, *data + p->offset};
+        arrays[i] = (npz_array){p->name, ATN_F64, p->dimensions, p->shape, *data + p->offset};
     }
     random_free(stream);
     char *metadata = must_format(
@@ -189,8 +189,8 @@ static void attend(const model *m, const atn_attention_desc *desc, const double 
     for (int64_t i = 0; i < HEADS * size; i++) {
         int64_t head = i / size, token = i % size / TOKEN_DIM;
         y[token * WIDTH + head * TOKEN_DIM + i % TOKEN_DIM] =
-            out[i] + (residual ? neighbours((const double *)desc->residual.data + 9 * head,
-                                            m->grid, problem.v + head * size, token, i % TOKEN_DIM)
+            out[i] + (residual ? neighbours((const double *)desc->residual.data + 9 * head, m->grid,
+                                            problem.v + head * size, token, i % TOKEN_DIM)
                                : 0);
     }
 }
@@ -280,8 +280,8 @@ static void expect_of(const char *name, const int64_t *indices, atn_attention_de
         d->sampling = (atn_sampling){
             .kind = ATN_SAMPLING_POOL, .height = GRID, .width = GRID, .stride = GRID / 2};
     if (strcmp(name, "random") == 0)
-        d->sampling = (atn_sampling){
-            .kind = ATN_SAMPLING_INDICES, .count = LANDMARKS, .indices = indices};
+        d->sampling =
+            (atn_sampling){.kind = ATN_SAMPLING_INDICES, .count = LANDMARKS, .indices = indices};
     if (strcmp(name, "first") == 0)
         d->sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = LANDMARKS};
     if (strcmp(name, "l2") == 0)
@@ -340,7 +340,7 @@ static double apart(const double *a, const double *b)
 }
 
 /* SOFT++'s iteration and exact inverse invert the same A; SOFT's has a ridge. */
-static bool is_same(const char *operator, const char *a, const char *b)
+static bool is_same(const char *operator, const char * a, const char *b)
 {
     return strcmp(operator, "softpp/paper") == 0 &&
            ((strcmp(a, "none") == 0 && strcmp(b, "exact") == 0) ||
@@ -381,7 +381,7 @@ static void check_operator(const char *operator)
     model m;
     double *data;
     trained *t;
-    write_network(operator, &m, &data);
+    write_network(operator, & m, &data);
     cr_assert_eq(trained_open("w.npz", &t), EXIT_PASS);
     cr_assert_leq(change_count, MOST_CHANGES);
     for (int i = 0; i < change_count; i++) {
@@ -414,9 +414,9 @@ Test(networks_accuracy, changes_apply_where_they_mean_something)
     static const struct {
         const char *name;
         int count;
-    } rows[] = {{"soft/code", 17},   {"soft/exact", 12}, {"softpp/paper", 17}, {"sima", 9},
-                {"softmax", 7},      {"gaussian", 7},    {"linformer", 6},     {"xnorm", 7},
-                {"nystromformer", 7}};
+    } rows[] = {{"soft/code", 17}, {"soft/exact", 12}, {"softpp/paper", 17},
+                {"sima", 9},       {"softmax", 7},     {"gaussian", 7},
+                {"linformer", 6},  {"xnorm", 7},       {"nystromformer", 7}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         model_shape shape = small_shape(rows[i].name);
         int count = 0;
@@ -513,9 +513,8 @@ Test(networks_accuracy, noise_has_its_size_and_is_drawn_by_seed)
         double size;
     } levels[] = {{"noise-0.25", 0.25}, {"noise-0.5", 0.5}, {"noise-1", 1}, {"none", 0}};
     static double first[PIXELS], other[PIXELS];
-    fashion_set set = {.count = 2,
-                       .pixels = must_allocate(2, PIXELS),
-                       .labels = must_allocate(2, 1)};
+    fashion_set set = {
+        .count = 2, .pixels = must_allocate(2, PIXELS), .labels = must_allocate(2, 1)};
     for (int i = 0; i < 2 * PIXELS; i++)
         set.pixels[i] = (unsigned char)(i % 256);
     take_noise("noise-1", &set, 0, 1, 0, first);
@@ -557,8 +556,8 @@ static void write_compressed(const char *name, const unsigned char *header, unsi
 static fashion_set make_pictures(int64_t count)
 {
     enum { PIXELS = FASHION_SIDE * FASHION_SIDE };
-    const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, (unsigned char)count, 0, 0, 0, 28, 0,
-                                    0, 0, 28};
+    const unsigned char images[] = {0, 0, 8, 3,  0, 0, 0, (unsigned char)count,
+                                    0, 0, 0, 28, 0, 0, 0, 28};
     const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, (unsigned char)count};
     fashion_set set = {.count = count,
                        .pixels = must_allocate((size_t)count, PIXELS),
@@ -644,8 +643,8 @@ Test(networks_accuracy, a_shipped_network_has_its_accuracy, .timeout = 300)
         for (int64_t k = 0; k < SLICE; k++) {
             int best = 0;
             for (int c = 1; c < FASHION_CLASSES; c++)
-                best = logits[k * FASHION_CLASSES + c] > logits[k * FASHION_CLASSES + best] ? c
-                                                                                          : best;
+                best =
+                    logits[k * FASHION_CLASSES + c] > logits[k * FASHION_CLASSES + best] ? c : best;
             right += best == set.labels[i + k];
         }
     }
@@ -692,12 +691,12 @@ Test(networks_accuracy, defaults)
     end_run(&r);
 }
 
-/* Invented pictures: of 64, 40 are right without a change; with it 4 of these are wrong, and so many
- * of the others right. 12 less 4 is beyond two standard errors, 7.7; 11 less 4 is not, 7.6. */
+/* Invented pictures: of 64, 40 are right without a change; with it 4 of these are wrong, and so
+ * many of the others right. 12 less 4 is beyond two standard errors, 7.7; 11 less 4 is not, 7.6. */
 static const struct {
     int64_t gained;
     const char *verdict;
-} invented[] = {{0, ""},        {3, "no difference"}, {4, "no difference"}, {12, "higher"},
+} invented[] = {{0, ""},        {3, "no difference"}, {4, "no difference"},  {12, "higher"},
                 {13, "higher"}, {24, "higher"},       {11, "no difference"}, {0, "lower"}};
 enum { INVENTED = sizeof invented / sizeof *invented };
 
@@ -760,12 +759,12 @@ Test(networks_accuracy, threads_change_no_bit)
     char *csv[2];
     fashion_set set = make_pictures(PICTURES);
     train_network("softpp/code", &set);
-    cr_assert_eq(run_experiment(&networks_accuracy,
-                                "--network w.npz --dataset . --out one --threads 1"),
-                 EXIT_PASS);
-    cr_assert_eq(run_experiment(&networks_accuracy,
-                                "--network w.npz --dataset . --out three --threads 3"),
-                 EXIT_PASS);
+    cr_assert_eq(
+        run_experiment(&networks_accuracy, "--network w.npz --dataset . --out one --threads 1"),
+        EXIT_PASS);
+    cr_assert_eq(
+        run_experiment(&networks_accuracy, "--network w.npz --dataset . --out three --threads 3"),
+        EXIT_PASS);
     csv[0] = read_csv(&networks_accuracy, "one", 0, &sizes[0]);
     csv[1] = read_csv(&networks_accuracy, "three", 0, &sizes[1]);
     cr_expect(sizes[0] == sizes[1] && memcmp(csv[0], csv[1], sizes[0]) == 0);
