@@ -27,13 +27,13 @@ static void print_help(void)
         "--html FILE keeps all that is said, with maps of what FAILs, as one page.\n"
         "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n"
         "--emit-case writes cases for your own tests: every combination of the lists of --n, --d,\n"
-        "--batch, --m, --seed and --masks (default " TEXT_OF(DEFAULT_CASE_BATCH) " x " TEXT_OF(DEFAULT_CASE_HEADS) " x " TEXT_OF(
-            DEFAULT_CASE_TOKENS) " x " TEXT_OF(DEFAULT_CASE_WIDTH) "), or of --tokens, with answers\n"
-                                                                   "that are exact where that is cheap (manifest.json says which).\n\n"
-                                                                   "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
-                                                                   "--param stride=2\n"
-                                                                   "         attnum check --operator softpp --help\n"
-                                                                   "         attnum check --emit-case cases --operator sima --n 72,1000 --layout bnhd\n");
+        "--batch, --m, --seed and --masks (default %d x %d x %d x %d), or of --tokens, with answers\n"
+        "that are exact where that is cheap (manifest.json says which).\n\n"
+        "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
+        "--param stride=2\n"
+        "         attnum check --operator softpp --help\n"
+        "         attnum check --emit-case cases --operator sima --n 72,1000 --layout bnhd\n",
+        DEFAULT_CASE_BATCH, DEFAULT_CASE_HEADS, DEFAULT_CASE_TOKENS, DEFAULT_CASE_WIDTH);
 }
 
 /* The parameters of the operators that were named. */

@@ -444,16 +444,17 @@ static int finish(const program_options *s, const void *state, const table *raw,
     return code;
 }
 
+#define HEADS TEXT_OF(DEFAULT_HEADS)
+
 const experiment inspect = {
     .name = "inspect",
     .summary = "the health of someone's tokens, and what to do about it",
     .source = "SOFT IJCV section 3.2, Fig. 5, 6; SOFT++ section 3.3",
     .example = "attnum inspect tokens.npy --grid 56x56 --html report.html",
     .options = OPTIONS(INSPECT_OPTIONS),
-    .defaults = "m = 16, 49, 64, or the nearest that averaging gives; " TEXT_OF(
-        DEFAULT_HEADS) " heads\n"
-                       "quick: m = 16, 49, 2 heads; inverses and precisions under the first sampling\n"
-                       "full: all heads; inverses and precisions also for m above 64",
+    .defaults = "m = 16, 49, 64, or the nearest that averaging gives; " HEADS " heads\n"
+                "quick: m = 16, 49, 2 heads; inverses and precisions under the first sampling\n"
+                "full: all heads; inverses and precisions also for m above 64",
     .outputs = outputs,
     .output_count = COUNT(outputs),
     .raw_columns = inspect_raw_columns,

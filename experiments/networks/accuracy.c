@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What becomes of the test accuracy of a trained network when its attention or its pictures are
- * changed after training. Compare SOFT (IJCV) Tab. 6 and 10 and App. D, SimA section 4.6, in which
- * networks are trained with the change but for Tab. 6 and 10's sizes.
+ * changed after training, as in SOFT (IJCV) Tab. 6. Compare Tab. 10 and App. D, and SimA section
+ * 4.6, in which networks are trained with the change.
  *
  * A point is a network with one change, on all pictures. */
 #include <inttypes.h>

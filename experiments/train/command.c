@@ -10,16 +10,15 @@ static void print_help(void)
 {
     printf(
         "Trains vision transformers of 4 blocks of width 64 (some 147,000 numbers) with any of\n"
-        "the operators on the 60,000 pictures of Fashion-MNIST, 28 x 28, in patches of " TEXT_OF(DEFAULT_PATCH) " x " TEXT_OF(
-            DEFAULT_PATCH) ",\n"
-                           "and tests them on the 10,000 others. Leaves the curves in OUT/train.csv and the weights\n"
-                           "in OUT/trained/OPERATOR-VARIANT-seedN.npz, which numpy.load reads. A run that was\n"
-                           "stopped, or killed, goes on with --resume from its last epoch, to the same numbers.\n"
-                           "--keep-epochs leaves OUT/trained/OPERATOR-VARIANT-seedN-epochE.npz as well, from the\n"
-                           "initial weights, epoch 0, to the last ones.\n"
-                           "The pictures come from Debian's package dataset-fashion-mnist.\n"
-                           "%s\n\nexample: %s\n",
-        train.defaults, train.example);
+        "the operators on the 60,000 pictures of Fashion-MNIST, 28 x 28, in patches of %d x %d,\n"
+        "and tests them on the 10,000 others. Leaves the curves in OUT/train.csv and the weights\n"
+        "in OUT/trained/OPERATOR-VARIANT-seedN.npz, which numpy.load reads. A run that was\n"
+        "stopped, or killed, goes on with --resume from its last epoch, to the same numbers.\n"
+        "--keep-epochs leaves OUT/trained/OPERATOR-VARIANT-seedN-epochE.npz as well, from the\n"
+        "initial weights, epoch 0, to the last ones.\n"
+        "The pictures come from Debian's package dataset-fashion-mnist.\n"
+        "%s\n\nexample: %s\n",
+        DEFAULT_PATCH, DEFAULT_PATCH, train.defaults, train.example);
 }
 
 static int run(const program_options *s, int count, const char *const *words)

@@ -277,6 +277,8 @@ static int finish(const program_options *s, const void *state, const table *raw,
     return EXIT_PASS;
 }
 
+#define EPOCHS TEXT_OF(DEFAULT_EPOCHS)
+
 const experiment train = {
     .name = "train",
     .summary = "small vision transformers with any operator, trained on Fashion-MNIST",
@@ -284,10 +286,9 @@ const experiment train = {
     .example = "attnum train --operator soft/code,softmax --seed 1,2,3",
     .options = OPTIONS(TRAIN_OPTIONS),
     .alone = true,
-    .defaults = TEXT_OF(
-        DEFAULT_EPOCHS) " epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
-                        "quick: 2 epochs of 2560 images, four operators\n"
-                        "full: as default",
+    .defaults = EPOCHS " epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
+                       "quick: 2 epochs of 2560 images, four operators\n"
+                       "full: as default",
     .outputs = outputs,
     .output_count = 1,
     .prepare = prepare,
