@@ -298,7 +298,7 @@ static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)
         memset(a + i * stride, 0, (size_t)cols * sizeof *a);
 }
 
-static void clear_gradients(const head *h)
+void R(clear_gradients)(const head *h)
 {
     clear(h->n, h->d, h->grad_q, h->grad_q_stride);
     if (h->grad_k != h->grad_q)
@@ -312,7 +312,7 @@ static void backward(const call *c, int64_t piece)
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
     if (masked(c) || !c->op->overwrites)
-        clear_gradients(&whole);
+        R(clear_gradients)(&whole);
     c->op->backward(&h);
     close_gradients(c, &whole, &h);
 }

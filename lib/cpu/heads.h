@@ -88,6 +88,9 @@ static inline real *head_matrix(const atn_tensor *t, int64_t index)
 void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
                     int64_t stride, real *to);
 
+/* grad_q, grad_k and grad_v become 0, for operators that overwrite them only in part. */
+void R(clear_gradients)(const head *h);
+
 void R(heads_layout)(core_arena *arena, cpu_heads *heads);
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
 void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, const atn_tensor *dout,

@@ -202,6 +202,69 @@ Test(limits, columns_of_any_size)
     atn_context_free(context);
 }
 
+static void scale_by_power(int64_t count, double *x, int power)
+{
+    for (int64_t i = 0; i < count; i++)
+        x[i] = ldexp(x[i], power);
+}
+
+static double *value_gradient_of(atn_context *context, const attention_case *c)
+{
+    attention_run r = attention_run_make(c, 0);
+    double *grad = data_allocate(attention_slot_count(c, SLOT_V));
+    cr_expect_eq(attention_run_backward(&r, context), ATN_OK, "%s", attention_case_label(c));
+    guarded_get(&r.gradients[SLOT_V], grad);
+    attention_run_free(&r);
+    return grad;
+}
+
+/* Y of tokens and V, and dV of tokens and dY, times powers of two: normalised tokens lose theirs,
+ * also where the product of the tokens as they are would overflow or underflow. So many tokens that
+ * the CPU may divide the product instead of the tokens. */
+Test(limits, tokens_and_values_of_any_size)
+{
+    static const struct {
+        atn_operator op;
+        int variant;
+    } ops[] = {{ATN_SIMA, 0}, {ATN_SIMA, 3}, {ATN_XCA, 1}};
+    static const int tokens[] = {-600, -9, 9, 600}, values[] = {-960, 0, 1010};
+    enum { TOKENS = sizeof tokens / sizeof *tokens, VALUES = sizeof values / sizeof *values };
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (int turn = 0; runs(ops[i].op) && turn < TOKENS * VALUES; turn++) {
+            attention_choice choice = {.op = ops[i].op,
+                                       .variant = ops[i].variant,
+                                       .dtype = ATN_F64,
+                                       .shape = {1, 2, 130, 6, 6, 0},
+                                       .cross = true,
+                                       .seed = 12};
+            attention_case c = attention_case_make(&choice);
+            int64_t count = attention_case_outputs(&c);
+            int token = tokens[turn % TOKENS], value = values[turn / TOKENS];
+            double *y = output_of(context, &c), *grad = value_gradient_of(context, &c);
+            scale_by_power(attention_case_queries(&c), c.q, token);
+            scale_by_power(attention_case_keys(&c), c.k, token);
+            scale_by_power(count, c.dout, value);
+            scale_by_power(count, c.v, -value); /* or V dY would overflow in the other gradients */
+            double *scaled_grad = value_gradient_of(context, &c);
+            scale_by_power(count, c.v, 2 * value);
+            double *scaled_y = output_of(context, &c);
+            scale_by_power(count, scaled_y, -value);
+            scale_by_power(count, scaled_grad, -value);
+            double apart = judge_relative(count, scaled_y, y);
+            double grad_apart = judge_relative(count, scaled_grad, grad);
+            cr_expect(apart <= JUDGE_LAW && grad_apart <= JUDGE_LAW,
+                      "%s, tokens 2^%d, values 2^%d: Y %.3g apart, dV %.3g",
+                      attention_case_label(&c), token, value, apart, grad_apart);
+            free(y);
+            free(grad);
+            free(scaled_y);
+            free(scaled_grad);
+            attention_case_free(&c);
+        }
+    atn_context_free(context);
+}
+
 /* As large and as small, a query, and a line of K^T V through V's channel or K's: XNorm's Y has
  * nothing of their size. */
 Test(limits, lines_of_any_size)

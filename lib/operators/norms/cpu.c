@@ -125,8 +125,17 @@ void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride
     add_terms(ATN_SIMA_L2, rows, c->d, x, stride, c->units, c->divisors);
 }
 
-void R(columns_finish)(column_norms *c, double epsilon)
+/* x of such norms is between 1/tokens and 1024 on average. From 1 on, x has no smaller entries than
+ * x^; and a sum divided by a norm of x and multiplied by x loses at most ten bits more to underflow
+ * than one multiplied by x^. Few tokens gain nothing. */
+static bool moderate(double norm, int64_t tokens)
 {
+    return norm >= 1 && norm <= 1024 * (double)tokens;
+}
+
+void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int64_t tokens)
+{
+    c->deferred = storage == ATN_STORAGE_NATIVE && tokens >= HEAD_BLOCK;
     for (int64_t e = 0; e < c->d; e++) {
         double norm = c->divisors[e];
         if (c->norm == ATN_SIMA_L2 && norm > 0)
@@ -135,6 +144,7 @@ void R(columns_finish)(column_norms *c, double epsilon)
         if (c->norm != ATN_SIMA_NONE)
             c->divisors[e] = core_norm_divisor(norm, epsilon, &c->varies[e]);
         c->reciprocals[e] = 1 / c->divisors[e];
+        c->deferred = c->deferred && moderate(c->divisors[e], tokens);
     }
 }
 
@@ -150,16 +160,44 @@ void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_
             out[i * c->d + e] = (real)divide(c, e, (double)x[i * stride + e]);
 }
 
-void R(columns_backward)(const column_norms *c, const double *along, int64_t rows, const real *x,
-                         int64_t stride, const real *g, real *out, int64_t out_stride)
+const real *R(columns_factor)(const column_norms *c, atn_storage storage, int64_t rows,
+                              const real *x, int64_t *stride, real *block)
 {
-    bool l1 = c->norm == ATN_SIMA_L1;
+    if (c->deferred)
+        return x;
+    R(columns_apply)(c, rows, x, *stride, block);
+    R(store)(storage, rows, c->d, block, c->d);
+    *stride = c->d;
+    return block;
+}
+
+void R(columns_divide_rows)(const column_norms *c, int64_t cols, const real *product, real *out)
+{
+    for (int64_t e = 0; e < c->d; e++)
+        for (int64_t i = e * cols; i < (e + 1) * cols; i++)
+            out[i] = c->deferred ? (real)divide(c, e, (double)product[i]) : product[i];
+}
+
+static inline __attribute__((always_inline)) void
+add_gradient(const column_norms *c, const double *along, bool l1, bool add, int64_t rows,
+             const real *x, int64_t stride, const real *g, real *out, int64_t out_stride)
+{
     for (int64_t i = 0; i < rows; i++, x += stride, g += c->d, out += out_stride)
         for (int64_t e = 0; e < c->d; e++) {
             double value = (double)x[e];
             double slope = l1 ? (value < 0 ? -1 : 1) : divide(c, e, value);
-            out[e] += (real)divide(c, e, (double)g[e] - c->varies[e] * along[e] * slope);
+            real both = (real)divide(c, e, (double)g[e] - c->varies[e] * along[e] * slope);
+            out[e] = add ? out[e] + both : both;
         }
+}
+
+void R(columns_backward)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                         int64_t stride, const real *g, bool add, real *out, int64_t out_stride)
+{
+    if (add)
+        add_gradient(c, along, c->norm == ATN_SIMA_L1, true, rows, x, stride, g, out, out_stride);
+    else
+        add_gradient(c, along, c->norm == ATN_SIMA_L1, false, rows, x, stride, g, out, out_stride);
 }
 
 void R(columns_backward_partial)(const column_norms *c, double *along, int64_t rows,

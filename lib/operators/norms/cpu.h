@@ -39,28 +39,40 @@ typedef struct {
     double *units;    /* l2: powers of two that keep squares within double's range */
     double *divisors; /* the sums, then max(norm, epsilon) */
     double *reciprocals, *varies;
+    bool deferred; /* products with x are divided by the norms, so that x^ need not be formed */
 } R(column_norms);
 typedef R(column_norms) column_norms;
 
 int64_t R(columns_reals)(int64_t d);
 column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free);
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);
-void R(columns_finish)(column_norms *c, double epsilon);
+/* tokens: how many were added. Chooses `deferred`: not where x^ is rounded to a storage, nor where
+ * dividing a product instead of x could underflow or overflow earlier. What is summed with deferred
+ * norms may still overflow although its quotient does not. */
+void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int64_t tokens);
 
 /* out (rows x d, dense; may be x) = x with each column divided by its norm. */
 void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_t stride,
                       real *out);
+
+/* x^ as a factor of a product, rounded to the storage, in `block` (rows x d), or if the norms are
+ * deferred x itself; *stride, that of x, becomes the factor's. */
+const real *R(columns_factor)(const column_norms *c, atn_storage storage, int64_t rows,
+                              const real *x, int64_t *stride, real *block);
+/* The deferred division of x^T y: out (d x cols, dense; may be product) = each row of the product
+ * divided by its norm; without deferred norms the product itself. */
+void R(columns_divide_rows)(const column_norms *c, int64_t cols, const real *product, real *out);
 
 /* The gradient by x from g, that by x^, has two terms:
  *
  *   dx = (g - along d|x|/dx) / |x|,   along = sum over all tokens of g x^,
  *   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
  *
- * If along is known, columns_backward adds both terms for a block to out. Otherwise
- * columns_backward_partial replaces a block's g by the first term and adds to along; when along is
- * complete, columns_backward_finish subtracts the second term from out. */
+ * If along is known, columns_backward writes both terms for a block to out, or with add adds them.
+ * Otherwise columns_backward_partial replaces a block's g by the first term and adds to along; when
+ * along is complete, columns_backward_finish subtracts the second term from out. */
 void R(columns_backward)(const column_norms *c, const double *along, int64_t rows, const real *x,
-                         int64_t stride, const real *g, real *out, int64_t out_stride);
+                         int64_t stride, const real *g, bool add, real *out, int64_t out_stride);
 void R(columns_backward_partial)(const column_norms *c, double *along, int64_t rows,
                                  const real *normalised, real *g);
 void R(columns_backward_finish)(const column_norms *c, const double *along, int64_t rows,

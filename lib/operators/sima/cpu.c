@@ -11,13 +11,13 @@
 #include "operators/sima/plan.h"
 
 /* work: norms; blocks of Q^, K^ and their gradients; S and dS or, tokens first, blocks of Q^ K^^T
- * and G V^T; channels first, S^T or dS^T. */
+ * and G V^T; channels first, another d x d_v: S^T, dS^T, or S or dS divided by deferred norms. */
 typedef struct {
     bool tokens_first;
     column_norms queries, keys;
     double *along_queries, *along_keys;
     real *q, *k, *grad_q, *grad_k;
-    real *state, *grad_state, *transposed;
+    real *state, *grad_state, *other;
     real *weights, *slopes;
 } pieces;
 
@@ -42,7 +42,7 @@ static column_norms norms_of(const head *h, int64_t n, const real *x, int64_t st
     column_norms c = R(columns_start)(h->desc->sima.norm, h->d, free);
     for (int64_t i = 0; i < n; i += HEAD_BLOCK)
         R(columns_add)(&c, head_smaller(HEAD_BLOCK, n - i), x + i * stride, stride);
-    R(columns_finish)(&c, h->desc->sima.epsilon);
+    R(columns_finish)(&c, h->desc->sima.epsilon, h->desc->storage, n);
     return c;
 }
 
@@ -62,9 +62,93 @@ static pieces prepare(const head *h)
     p.grad_k = head_take(&free, HEAD_BLOCK * h->d);
     p.state = p.weights = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
     p.grad_state = p.slopes = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
-    p.transposed = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
+    p.other = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
     return p;
 }
+
+/* ---- Channels first: S = K^^T V ---- */
+
+/* sums (d x d_v) = X^^T Y. */
+static void sum_products(const head *h, column_norms *c, int64_t n, const real *x, int64_t x_stride,
+                         const real *y, int64_t y_stride, real *block, real *sums)
+{
+    int64_t size = h->d * h->dv;
+    memset(sums, 0, (size_t)size * sizeof(real));
+    for (int64_t i = 0; i < n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, n - i), stride = x_stride;
+        const real *factor =
+            R(columns_factor)(c, h->desc->storage, rows, x + i * x_stride, &stride, block);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, factor, stride, y + i * y_stride,
+                  y_stride, 1, sums, h->dv);
+    }
+    if (c->deferred && !R(all_finite)(1, size, sums, size)) {
+        c->deferred = false;
+        sum_products(h, c, n, x, x_stride, y, y_stride, block, sums);
+    }
+    R(columns_divide_rows)(c, h->dv, sums, sums);
+    R(store)(h->desc->storage, h->d, h->dv, sums, h->dv);
+}
+
+static void sum_state(const head *h, pieces *p)
+{
+    sum_products(h, &p->keys, h->n_k, h->k, h->k_stride, h->v, h->v_stride, p->k, p->state);
+}
+
+static void forward_channels(const head *h, pieces *p)
+{
+    sum_state(h, p);
+    R(columns_divide_rows)(&p->queries, h->dv, p->state, p->other);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i), stride = h->q_stride;
+        const real *q = R(columns_factor)(&p->queries, h->desc->storage, rows,
+                                          h->q + i * h->q_stride, &stride, p->q);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, q, stride, p->other, h->dv, 0,
+                  h->out + i * h->out_stride, h->out_stride);
+    }
+}
+
+/* dS, and the sums that the norms' gradients need. */
+static void sum_grad_state(const head *h, pieces *p)
+{
+    sum_products(h, &p->queries, h->n, h->q, h->q_stride, h->grad_out, h->grad_out_stride, p->q,
+                 p->grad_state);
+    for (int64_t c = 0; c < h->d; c++)
+        p->along_queries[c] = p->along_keys[c] =
+            R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
+}
+
+/* Overwrites dQ and dV, and dK unless it is dQ's memory. */
+static void backward_channels(const head *h, pieces *p)
+{
+    sum_state(h, p);
+    sum_grad_state(h, p);
+    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->other, h->d);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv,
+                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, p->other, h->d, 0,
+                  p->grad_q, h->d);
+        R(columns_backward)
+        (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q, false,
+         h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
+    }
+    R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->other, h->d);
+    R(columns_divide_rows)(&p->keys, h->dv, p->grad_state, p->grad_state);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j), stride = h->k_stride;
+        const real *k = R(columns_factor)(&p->keys, h->desc->storage, rows, h->k + j * h->k_stride,
+                                          &stride, p->k);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, k, stride, p->grad_state, h->dv, 0,
+                  h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, h->v + j * h->v_stride,
+                  h->v_stride, p->other, h->d, 0, p->grad_k, h->d);
+        R(columns_backward)
+        (&p->keys, p->along_keys, rows, h->k + j * h->k_stride, h->k_stride, p->grad_k,
+         h->grad_k == h->grad_q, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+    }
+}
+
+/* ---- Tokens first: Q^ K^^T, a block at a time ---- */
 
 static void load_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
 {
@@ -78,77 +162,6 @@ static void load_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
     R(store)(h->desc->storage, rows, h->d, p->k, h->d);
 }
 
-/* ---- Channels first: S = K^^T V ---- */
-
-static void sum_state(const head *h, const pieces *p)
-{
-    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        load_keys(h, p, j, rows);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->k, h->d, h->v + j * h->v_stride,
-                  h->v_stride, 1, p->state, h->dv);
-    }
-    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
-}
-
-static void forward_channels(const head *h, const pieces *p)
-{
-    sum_state(h, p);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        load_queries(h, p, i, rows);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->q, h->d, p->state, h->dv, 0,
-                  h->out + i * h->out_stride, h->out_stride);
-    }
-}
-
-/* dS, and the sums that the norms' gradients need. */
-static void sum_grad_state(const head *h, const pieces *p)
-{
-    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        load_queries(h, p, i, rows);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d,
-                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, 1, p->grad_state,
-                  h->dv);
-    }
-    for (int64_t c = 0; c < h->d; c++)
-        p->along_queries[c] = p->along_keys[c] =
-            R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
-}
-
-static void backward_channels(const head *h, const pieces *p)
-{
-    sum_state(h, p);
-    sum_grad_state(h, p);
-    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv,
-                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, p->transposed, h->d, 0,
-                  p->grad_q, h->d);
-        R(columns_backward)
-        (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q,
-         h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
-    }
-    R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->transposed, h->d);
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        load_keys(h, p, j, rows);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->k, h->d, p->grad_state, h->dv,
-                  1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, h->v + j * h->v_stride,
-                  h->v_stride, p->transposed, h->d, 0, p->grad_k, h->d);
-        R(columns_backward)
-        (&p->keys, p->along_keys, rows, h->k + j * h->k_stride, h->k_stride, p->grad_k,
-         h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
-    }
-}
-
-/* ---- Tokens first: Q^ K^^T, a block at a time ---- */
-
 /* weights = rows of Q^ K^^T, for the loaded queries and keys. */
 static void weigh(const head *h, const pieces *p, int64_t rows, int64_t keys)
 {
@@ -157,7 +170,7 @@ static void weigh(const head *h, const pieces *p, int64_t rows, int64_t keys)
     R(store)(h->desc->storage, rows, keys, p->weights, HEAD_BLOCK);
 }
 
-static void forward_tokens(const head *h, const pieces *p)
+static void forward_tokens(const head *h, pieces *p)
 {
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
@@ -214,7 +227,7 @@ static void backward_pair(const head *h, const pieces *p, const real *dy, int64_
     scatter_keys(h, p, j, keys);
 }
 
-static void backward_tokens(const head *h, const pieces *p)
+static void backward_tokens(const head *h, pieces *p)
 {
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
@@ -242,11 +255,17 @@ static void forward(const head *h)
 
 static void backward(const head *h)
 {
-    if (h->n == 0) /* no output, so a dead channel of K does not matter */
+    bool empty = h->n == 0; /* no output, so a dead channel of K does not matter */
+    if (empty || core_sima_tokens_first(&h->desc->sima, h->length, h->key_length, h->d, h->dv))
+        R(clear_gradients)(h);
+    if (empty)
         return;
     pieces p = prepare(h);
     (p.tokens_first ? backward_tokens : backward_channels)(h, &p);
 }
 
-const head_operator R(cpu_operator_sima) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .propagates = true};
+const head_operator R(cpu_operator_sima) = {.sizes = sizes,
+                                            .forward = forward,
+                                            .backward = backward,
+                                            .propagates = true,
+                                            .overwrites = true};

@@ -57,14 +57,19 @@ static bool next_run(const head *h, int64_t most, run *r)
     return count > 0;
 }
 
-/* A block of Q^ and K^. */
-static void load(const head *h, const pieces *p, const run *r)
+/* A block of Q^, or of Q if its norms are deferred; likewise of K. */
+static const real *load_queries(const head *h, const pieces *p, const run *r, int64_t *stride)
 {
-    R(columns_apply)
-    (&p->queries, r->count, h->q + r->query * h->q_stride, h->q_stride, p->q);
-    R(columns_apply)(&p->keys, r->count, h->k + r->key * h->k_stride, h->k_stride, p->k);
-    R(store)(h->desc->storage, r->count, h->d, p->q, h->d);
-    R(store)(h->desc->storage, r->count, h->d, p->k, h->d);
+    *stride = h->q_stride;
+    return R(columns_factor)(&p->queries, h->desc->storage, r->count, h->q + r->query * h->q_stride,
+                             stride, p->q);
+}
+
+static const real *load_keys(const head *h, const pieces *p, const run *r, int64_t *stride)
+{
+    *stride = h->k_stride;
+    return R(columns_factor)(&p->keys, h->desc->storage, r->count, h->k + r->key * h->k_stride,
+                             stride, p->k);
 }
 
 static pieces split(const head *h)
@@ -91,18 +96,22 @@ static pieces split(const head *h)
 static pieces make_weights(const head *h)
 {
     pieces p = split(h);
-    int64_t d = h->d;
-    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+    int64_t d = h->d, tokens = 0, q_stride, k_stride;
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r); tokens += r.count) {
         R(columns_add)(&p.queries, r.count, h->q + r.query * h->q_stride, h->q_stride);
         R(columns_add)(&p.keys, r.count, h->k + r.key * h->k_stride, h->k_stride);
     }
-    R(columns_finish)(&p.queries, h->desc->xca.epsilon);
-    R(columns_finish)(&p.keys, h->desc->xca.epsilon);
+    R(columns_finish)(&p.queries, h->desc->xca.epsilon, h->desc->storage, tokens);
+    R(columns_finish)(&p.keys, h->desc->xca.epsilon, h->desc->storage, tokens);
     memset(p.covariance, 0, (size_t)(d * d) * sizeof(real));
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
-        load(h, &p, &r);
-        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, p.q, d, p.k, d, 1, p.covariance, d);
+        const real *q = load_queries(h, &p, &r, &q_stride), *k = load_keys(h, &p, &r, &k_stride);
+        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, q, q_stride, k, k_stride, 1,
+                  p.covariance, d);
     }
+    R(columns_divide_rows)(&p.queries, d, p.covariance, p.covariance);
+    if (p.keys.deferred)
+        R(columns_apply)(&p.keys, d, p.covariance, d, p.covariance);
     R(store)(h->desc->storage, d, d, p.covariance, d);
     for (int64_t a = 0; a < d; a++)
         R(softmax_row)(d, p.tau, p.covariance + a * d, p.weights + a * d);
@@ -154,23 +163,26 @@ static void sum_along(const pieces *p, int64_t d)
     }
 }
 
-/* The gradients by Q and K from dC. */
+/* The gradients by Q and K from dC; dK is added if it is dQ's memory. */
 static void backward_tokens(const head *h, const pieces *p)
 {
-    int64_t d = h->d;
+    int64_t d = h->d, q_stride, k_stride;
     sum_along(p, d);
     R(simd).transpose(d, d, p->slopes, d, p->transposed, d);
+    R(columns_divide_rows)(&p->keys, d, p->transposed, p->transposed);
+    R(columns_divide_rows)(&p->queries, d, p->slopes, p->slopes);
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
-        load(h, p, &r);
-        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->k, d, p->transposed, d, 0, p->grad,
-                  d);
+        const real *q = load_queries(h, p, &r, &q_stride), *k = load_keys(h, p, &r, &k_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, k, k_stride, p->transposed, d, 0,
+                  p->grad, d);
         R(columns_backward)
         (&p->queries, p->along_queries, r.count, h->q + r.query * h->q_stride, h->q_stride, p->grad,
-         h->grad_q + r.query * h->grad_q_stride, h->grad_q_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->q, d, p->slopes, d, 0, p->grad, d);
+         false, h->grad_q + r.query * h->grad_q_stride, h->grad_q_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, q, q_stride, p->slopes, d, 0, p->grad,
+                  d);
         R(columns_backward)
         (&p->keys, p->along_keys, r.count, h->k + r.key * h->k_stride, h->k_stride, p->grad,
-         h->grad_k + r.key * h->grad_k_stride, h->grad_k_stride);
+         h->grad_k == h->grad_q, h->grad_k + r.key * h->grad_k_stride, h->grad_k_stride);
     }
 }
 
@@ -185,7 +197,7 @@ static void backward(const head *h)
         real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, dy, h->grad_out_stride,
                   h->v + r.key * h->v_stride, h->v_stride, 1, p.slopes, d);
         real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, dy, h->grad_out_stride, p.weights, d,
-                  1, h->grad_v + r.key * h->grad_v_stride, h->grad_v_stride);
+                  0, h->grad_v + r.key * h->grad_v_stride, h->grad_v_stride);
     }
     double sum = backward_weights(h, &p);
     if (grad_tau)
@@ -193,5 +205,8 @@ static void backward(const head *h)
     backward_tokens(h, &p);
 }
 
-const head_operator R(cpu_operator_xca) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .propagates = true};
+const head_operator R(cpu_operator_xca) = {.sizes = sizes,
+                                           .forward = forward,
+                                           .backward = backward,
+                                           .propagates = true,
+                                           .overwrites = true};
