@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/heads.h"
+#include "cpu/simd.h"
 
 /* work: a block's prepared keys, the kernel block, the block of dY V^T (backward). */
 typedef struct {
@@ -73,23 +74,22 @@ static void forward(const head *h)
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
-/* With W_ij = K_ij dY_i.v_j:  dq_i -= 2 s sum_j W_ij (q_i - k_j), dk_j the opposite. */
+/* With W_ij = 2 s K_ij dY_i.v_j, in place of the slopes:
+ *   dq_i += sum_j W_ij (k_j - q_i),   dk_j += sum_i W_ij (q_i - k_j) */
 static void distance_gradients(const head *h, const pieces *p, int64_t i0, int64_t rows, int64_t j0)
 {
     real two_s = (real)(2 * p->s);
+    const real *q = h->q + i0 * h->q_stride;
+    int64_t count = p->set.count, padded = p->set.padded;
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < p->set.count; j++) {
-            int64_t at = i * p->set.padded + j;
-            real w = two_s * p->kernel[at] * p->slopes[at];
-            const real *q = h->q + (i0 + i) * h->q_stride, *k = p->set.rows + j * h->d;
-            real *grad_q = h->grad_q + (i0 + i) * h->grad_q_stride;
-            real *grad_k = h->grad_k + (j0 + j) * h->grad_k_stride;
-            for (int64_t c = 0; c < h->d; c++) {
-                real change = w * (q[c] - k[c]);
-                grad_q[c] -= change;
-                grad_k[c] += change;
-            }
-        }
+        for (int64_t at = i * padded; at < i * padded + count; at++)
+            p->slopes[at] *= two_s * p->kernel[at];
+    for (int64_t i = 0; i < rows; i++)
+        R(simd).add_differences(count, p->slopes + i * padded, 1, h->d, q + i * h->q_stride,
+                                p->set.rows, h->d, h->grad_q + (i0 + i) * h->grad_q_stride);
+    for (int64_t j = 0; j < count; j++)
+        R(simd).add_differences(rows, p->slopes + j, padded, h->d, p->set.rows + j * h->d, q,
+                                h->q_stride, h->grad_k + (j0 + j) * h->grad_k_stride);
 }
 
 static void backward(const head *h)

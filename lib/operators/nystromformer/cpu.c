@@ -37,12 +37,19 @@ static bool is_exact(const atn_attention_desc *desc, int64_t n, int64_t n_k)
     return desc->nystromformer.landmarks == n && n == n_k;
 }
 
+/* For F, A and B, whose keys are m landmarks or n_k tokens. */
+static int64_t softmax_work(int64_t m, int64_t n_k, int64_t d, int64_t dv)
+{
+    int64_t landmarks = R(softmax_reals)(m, d, dv), tokens = R(softmax_reals)(n_k, d, dv);
+    return landmarks > tokens ? landmarks : tokens;
+}
+
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t m = desc->nystromformer.landmarks, d = shape->dim, dv = shape->value_dim;
     *head_reals = NUMBERS;
-    *thread_reals = R(softmax_reals)(m, d, dv);
+    *thread_reals = softmax_work(m, shape->key_tokens, d, dv);
     if (is_exact(desc, shape->tokens, shape->key_tokens))
         return;
     *head_reals += 2 * m * m + 4 * m * d;
@@ -52,7 +59,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static pieces split(const head *h)
 {
     int64_t m = h->desc->nystromformer.landmarks;
-    real *state = h->state, *work = h->work + R(softmax_reals)(m, h->d, h->dv);
+    real *state = h->state, *work = h->work + softmax_work(m, h->key_length, h->d, h->dv);
     pieces p = {.exact = is_exact(h->desc, h->length, h->key_length), .m = m};
     p.numbers = head_take(&state, NUMBERS);
     if (p.exact)

@@ -6,7 +6,7 @@
 #include "cpu/heads.h"
 
 /* Softmax attention of a head (operators/softmax/cpu.c); h->work holds softmax_reals elements for
- * the smallest key_length of the heads that use it. */
+ * its key_length. */
 int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv);
 void R(softmax_forward)(const head *h);
 void R(softmax_backward)(const head *h);
