@@ -194,6 +194,11 @@ void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t 
 /* 1.a, a.b and |a - b|^2, in double, in partial sums that a vector unit adds in parallel. */
 double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
+/* R(dot) of each row of a with the same row of b (stride 0: with the one row b), and R(frobenius)
+ * of each row. */
+void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, const real *b,
+                 int64_t b_stride, double *dots);
+void R(row_norms)(int64_t rows, int64_t cols, const real *a, int64_t stride, double *norms);
 double R(squared_difference)(int64_t count, const real *a, const real *b);
 /* to += sum_i weights_i a_i, rows a_i of `cols` elements; the sum is in double. */
 void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *a, int64_t stride,

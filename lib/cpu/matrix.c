@@ -83,6 +83,27 @@ double R(dot)(int64_t count, const real *a, const real *b)
                   : sum_of_products(count, a, b, 1);
 }
 
+/* R(dot) of two rows of whole SUMS, whose sums stay in registers. */
+static inline double whole_dot(int64_t count, const real *a, const real *b)
+{
+    wide sums[WIDES] = {{0}};
+    for (int64_t i = 0; i < count; i += SUMS)
+#pragma GCC unroll 16
+        for (int w = 0; w < WIDES; w++)
+            sums[w] += widened(a + i + w * WIDE) * widened(b + i + w * WIDE);
+    return total(sums);
+}
+
+void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, const real *b,
+                 int64_t b_stride, double *dots)
+{
+    bool whole = cols > 0 && cols % SUMS == 0, same = a == b && a_stride == b_stride;
+    for (int64_t i = 0; i < rows; i++, a += a_stride, b += b_stride)
+        dots[i] = !whole ? R(dot)(cols, a, b)
+                  : same ? whole_dot(cols, a, a)
+                         : whole_dot(cols, a, b);
+}
+
 double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
     return sum_of_squares(count, a, b, 1);
@@ -135,10 +156,22 @@ static double scaled_frobenius(int64_t count, const real *a)
     return ldexp(sqrt(sum_of_scaled(count, a, a, ldexp(1, -exponent))), exponent);
 }
 
+/* From the sum of squares. */
+static double norm_from(double squares, int64_t count, const real *a)
+{
+    return squares >= 0x1p-900 && squares <= 0x1p1000 ? sqrt(squares) : scaled_frobenius(count, a);
+}
+
 double R(frobenius)(int64_t count, const real *a)
 {
-    double sum = R(dot)(count, a, a);
-    return sum >= 0x1p-900 && sum <= 0x1p1000 ? sqrt(sum) : scaled_frobenius(count, a);
+    return norm_from(R(dot)(count, a, a), count, a);
+}
+
+void R(row_norms)(int64_t rows, int64_t cols, const real *a, int64_t stride, double *norms)
+{
+    R(row_dots)(rows, cols, a, stride, a, stride, norms);
+    for (int64_t i = 0; i < rows; i++)
+        norms[i] = norm_from(norms[i], cols, a + i * stride);
 }
 
 /* Columns whose sums are kept in vectors at a time. */

@@ -162,28 +162,32 @@ static void weights_within(const linear *l, const token_block *queries, const to
     }
 }
 
-/* phi(q).z of row i of a block; keys: those of the same block, or null. */
-static double weight_sum(const linear *l, const token_block *queries, int64_t i,
-                         const token_block *keys)
+/* phi(q).z of a block; keys: those of the same block, or null. */
+static void weight_sums(const linear *l, const token_block *queries, const token_block *keys,
+                        double *sums)
 {
-    double sum = R(dot)(l->m, queries->phi + i * l->m, l->z);
-    return keys ? sum + R(sum)(keys->rows, l->weights + i * HEAD_BLOCK) : sum;
+    R(row_dots)(queries->rows, l->m, queries->phi, l->m, l->z, 0, sums);
+    for (int64_t i = 0; keys && i < queries->rows; i++)
+        sums[i] += R(sum)(keys->rows, l->weights + i * HEAD_BLOCK);
 }
 
-/* D, and whether it varies with the sum. A query that sees no key has N = 0, and D = 1 makes its
- * output 0 rather than 0/0. */
-static double denominator(const linear *l, const token_block *queries, int64_t i,
-                          const token_block *keys, bool *varies)
+/* D of a block, and whether each varies with its sum. A query that sees no key has N = 0, and D = 1
+ * makes its output 0 rather than 0/0. */
+static void denominators(const linear *l, const token_block *queries, const token_block *keys,
+                         double *d, bool *varies)
 {
     const feature_map *map = l->map;
-    *varies = false;
-    if (map->denominator == LINEAR_PLAIN || l->h->n_k == 0 || !sees(l, queries->first + i, 0))
-        return 1;
-    double sum = weight_sum(l, queries, i, keys);
-    *varies = map->denominator == LINEAR_ADDED || sum > map->epsilon;
-    if (map->denominator == LINEAR_ADDED)
-        return sum + map->epsilon;
-    return *varies ? sum : map->epsilon;
+    bool plain = map->denominator == LINEAR_PLAIN || l->h->n_k == 0;
+    if (!plain)
+        weight_sums(l, queries, keys, d);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        bool one = plain || !sees(l, queries->first + i, 0);
+        varies[i] = !one && (map->denominator == LINEAR_ADDED || d[i] > map->epsilon);
+        d[i] = one                                ? 1
+               : map->denominator == LINEAR_ADDED ? d[i] + map->epsilon
+               : varies[i]                        ? d[i]
+                                                  : map->epsilon;
+    }
 }
 
 /* ---- Forward ---- */
@@ -200,15 +204,12 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
                 HEAD_BLOCK, h->v + keys->first * h->v_stride, h->v_stride, true, out,
                 h->out_stride);
     }
-    for (int64_t i = 0; i < queries->rows; i++) {
-        bool varies;
-        double d = denominator(l, queries, i, keys, &varies);
-        double one_over = 1 / d;
-        for (int64_t c = 0; c < l->dv; c++) {
-            real *y = &out[i * h->out_stride + c];
-            *y = (real)R(norm_divide)((double)*y, d, one_over);
-        }
-    }
+    double d[HEAD_BLOCK];
+    bool varies[HEAD_BLOCK];
+    denominators(l, queries, keys, d, varies);
+    for (int64_t i = 0; i < queries->rows; i++)
+        R(norm_scale)
+    (1, d[i], l->dv, out + i * h->out_stride, 1, out + i * h->out_stride, 1);
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }
 
@@ -270,17 +271,16 @@ static void differentiate_denominators(const linear *l, const token_block *queri
                                        const token_block *keys)
 {
     real *inverse = l->inverse + rows_at(l, queries), *e = l->grad_sums + rows_at(l, queries);
+    double d[HEAD_BLOCK], along[HEAD_BLOCK];
+    bool varies[HEAD_BLOCK];
+    denominators(l, queries, keys, d, varies);
+    R(row_dots)(queries->rows, l->m, queries->phi, l->m, l->slopes, l->m, along);
     for (int64_t i = 0; i < queries->rows; i++) {
-        bool varies;
-        double d = denominator(l, queries, i, keys, &varies), along = 0;
-        if (varies) {
-            along = R(dot)(l->m, queries->phi + i * l->m, l->slopes + i * l->m);
-            if (keys)
-                along += R(dot)(keys->rows, l->weights + i * HEAD_BLOCK,
-                                l->grad_weights + i * HEAD_BLOCK);
-        }
-        inverse[i] = (real)(1 / d);
-        e[i] = (real)(-along / d / d);
+        if (keys)
+            along[i] +=
+                R(dot)(keys->rows, l->weights + i * HEAD_BLOCK, l->grad_weights + i * HEAD_BLOCK);
+        inverse[i] = (real)(1 / d[i]);
+        e[i] = varies[i] ? (real)(-along[i] / d[i] / d[i]) : 0;
     }
 }
 

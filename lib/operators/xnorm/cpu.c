@@ -99,8 +99,9 @@ static void load_queries(const head *h, const pieces *p, double gamma, int64_t f
                          double *divisors, double *varies)
 {
     const real *q = h->q + first * h->q_stride;
+    R(row_norms)(rows, h->d, q, h->q_stride, divisors);
     for (int64_t i = 0; i < rows; i++)
-        divisors[i] = divisor_of(h, h->d, 1, q + i * h->q_stride, &varies[i]);
+        divisors[i] = core_norm_divisor(divisors[i], h->desc->xnorm.epsilon, &varies[i]);
     for (int64_t i = 0; i < rows; i++)
         R(norm_scale)(gamma, divisors[i], h->d, q + i * h->q_stride, 1, p->q + i * h->d, 1);
     R(store)(h->desc->storage, rows, h->d, p->q, h->d);
