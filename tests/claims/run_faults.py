@@ -6,7 +6,7 @@ For every fault of faults.toml the copy is rebuilt with it and the fault's check
 pass without the fault and fail with it. A check is
 
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
-                 are those of tests/gpu with the emulated device
+                 are those of tests/gpu with the emulated device, matrix is that of f32
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
   cli check, machine, report, run, shards   tests/cli/test_check.sh, ...
   cli train      tests/cli/test_train.py
@@ -49,6 +49,7 @@ PROGRAMS = {
     "fused": ("tests/gpu/test_fused", ("tests/gpu/test_[efm]*.c",)),
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
     "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
+    "matrix": ("tests/operators/test_matrix_f32", ("tests/operators/test_matrix.c",)),
 }
 CLI = ("check", "machine", "report", "run", "shards", "train", "failures")
 ISAS = ("base", "avx2", "avx512")

@@ -80,3 +80,29 @@ Test(matrix, dot_of_itself)
         cr_expect(R(dot)(count, a, a) == want, "%d", (int)count);
     }
 }
+
+/* The sums of each row are those of dot, for whole and other lengths, with another array's rows,
+ * with one row and with the rows themselves. */
+Test(matrix, dots_of_rows)
+{
+    enum { ROWS = 3, STRIDE = 200 };
+    static real a[ROWS * STRIDE], b[ROWS * STRIDE];
+    double dots[ROWS], norms[ROWS];
+    fill(ROWS * STRIDE, a);
+    for (int64_t i = 0; i < ROWS * STRIDE; i++)
+        b[i] = a[ROWS * STRIDE - 1 - i];
+    for (int64_t cols = 0; cols < STRIDE; cols++) {
+        R(row_norms)(ROWS, cols, a, STRIDE, norms);
+        for (int turn = 0; turn < 3; turn++) {
+            const real *with = turn == 2 ? a : b;
+            int64_t stride = turn == 1 ? 0 : STRIDE;
+            R(row_dots)(ROWS, cols, a, STRIDE, with, stride, dots);
+            for (int64_t i = 0; i < ROWS; i++) {
+                const real *row = a + i * STRIDE;
+                cr_expect(dots[i] == R(dot)(cols, row, with + i * stride) &&
+                              norms[i] == R(frobenius)(cols, row),
+                          "%d columns, row %d, turn %d", (int)cols, (int)i, turn);
+            }
+        }
+    }
+}
