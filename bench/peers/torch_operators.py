@@ -3,7 +3,8 @@
 the default variant of each, on q, k, v of batch x heads x n x d (k None: K = Q).
 
 `eager` is the published code's order of operations, `lean` what is left where an attentive user of
-PyTorch takes out what it computes for nothing, `fused` a call that PyTorch has for the whole.
+PyTorch takes out what it computes for nothing, `fused` what scaled_dot_product_attention, PyTorch's call for
+softmax, makes of it. Each is also compiled by torch.compile: `compiled` is eager, `lean-compiled` lean, and so on.
 
     soft, softpp    fudan-zvg/SOFT: squared distances as three products ("torch" kernel), (P X) (P^T V),
                     landmarks as averages of n/m consecutive tokens (what `attnum bench` times, too)
@@ -117,6 +118,11 @@ def softmax(q, k, v, p):
     return ((q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5).softmax(-1) @ v
 
 
+def softmax_lean(q, k, v, p):
+    """Scales the queries, not the weights."""
+    return ((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)).softmax(-1) @ v
+
+
 def softmax_fused(q, k, v, p):
     return F.scaled_dot_product_attention(q, k, v)
 
@@ -127,6 +133,19 @@ def linformer(q, k, v, p):
     return torch.einsum("bhnk,bhkd->bhnd", weights, v)
 
 
+def linformer_fused(q, k, v, p):
+    return F.scaled_dot_product_attention(q, p["e"].transpose(-1, -2) @ k, p["f"].transpose(-1, -2) @ v)
+
+
+def inverse_nystromformer(a):
+    eye = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    z = 1 / a.sum(-2).max() * a.transpose(-1, -2)
+    for _ in range(6):
+        az = a @ z
+        z = 0.25 * z @ (13 * eye - az @ (15 * eye - az @ (7 * eye - az)))
+    return z
+
+
 def nystromformer(q, k, v, p):
     scale = q.shape[-1] ** -0.25
     q, k = q * scale, k * scale
@@ -134,12 +153,14 @@ def nystromformer(q, k, v, p):
     left = (q @ landmarks_k.transpose(-1, -2)).softmax(-1)
     a = (landmarks_q @ landmarks_k.transpose(-1, -2)).softmax(-1)
     right = (landmarks_q @ k.transpose(-1, -2)).softmax(-1)
-    eye = torch.eye(p["m"], dtype=q.dtype, device=q.device)
-    z = 1 / a.sum(-2).max() * a.transpose(-1, -2)
-    for _ in range(6):
-        az = a @ z
-        z = 0.25 * z @ (13 * eye - az @ (15 * eye - az @ (7 * eye - az)))
-    return (left @ z) @ (right @ v)
+    return (left @ inverse_nystromformer(a)) @ (right @ v)
+
+
+def nystromformer_fused(q, k, v, p):
+    """Both softmaxes over tokens by the fused call, and the product from the right."""
+    landmarks_q, landmarks_k = averages(q, p["m"]), averages(k, p["m"])
+    z = inverse_nystromformer((landmarks_q @ landmarks_k.transpose(-1, -2) * q.shape[-1] ** -0.5).softmax(-1))
+    return F.scaled_dot_product_attention(q, landmarks_k, z @ F.scaled_dot_product_attention(landmarks_q, k, v))
 
 
 def lsh(q, k, v, p):
@@ -178,7 +199,7 @@ def lsh(q, k, v, p):
     return (outputs * weights).sum(1).view(b, h, n, d)
 
 
-# ---- Norms and features ----
+# ---- Norms and features: lean ones divide what is d x d ----
 
 def sima(q, k, v, p):
     q, k = F.normalize(q, p=1, dim=-2), F.normalize(k, p=1, dim=-2)
@@ -187,10 +208,21 @@ def sima(q, k, v, p):
     return q @ (k.transpose(-2, -1) @ v)
 
 
+def sima_lean(q, k, v, p):
+    norms = q.abs().sum(-2, keepdim=True) * k.abs().sum(-2, keepdim=True)
+    return q @ ((k.transpose(-2, -1) @ v) / norms.transpose(-2, -1))
+
+
 def xnorm(q, k, v, p):
     def normal(x, dim):
         return x * p["gamma"] / torch.norm(x, 2, dim, True)
     return normal(q, -1) @ normal(k.transpose(-1, -2) @ v, -2)
+
+
+def xnorm_lean(q, k, v, p):
+    t = k.transpose(-1, -2) @ v
+    t = t * (p["gamma"] ** 2 * (t * t).sum(-2, keepdim=True).rsqrt())
+    return (q @ t) * (q * q).sum(-1, keepdim=True).rsqrt()
 
 
 def xca(q, k, v, p):
@@ -198,6 +230,12 @@ def xca(q, k, v, p):
     q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
     weights = ((q @ k.transpose(-2, -1)) * p["temperature"]).softmax(-1)
     return (weights @ v).transpose(-2, -1)
+
+
+def xca_lean(q, k, v, p):
+    norms_q, norms_k = ((x * x).sum(-2, keepdim=True).rsqrt() for x in (q, k))
+    logits = (q.transpose(-2, -1) @ k) * (p["temperature"] * norms_q.transpose(-2, -1) * norms_k)
+    return v @ logits.softmax(-1).transpose(-2, -1)
 
 
 def efficient(q, k, v, p):
@@ -215,6 +253,15 @@ def performer(q, k, v, p):
     return averaged(features(q, -1), features(k, (-1, -2)), v)
 
 
+def performer_lean(q, k, v, p):
+    """Without the ratio, which the average divides out."""
+    def features(x, dims):
+        logits = x @ (p["projection"] * x.shape[-1] ** -0.25).transpose(-1, -2)
+        norms = (x * x).sum(-1, keepdim=True) * (0.5 * x.shape[-1] ** -0.5)
+        return (logits - (norms + logits.amax(dims, keepdim=True))).exp_() + 1e-4
+    return averaged(features(q, -1), features(k, (-1, -2)), v)
+
+
 def averaged(q, k, v):
     inverse = 1.0 / torch.einsum("...nd,...d->...n", q, k.sum(-2))
     context = torch.einsum("...nd,...ne->...de", k, v)
@@ -227,6 +274,12 @@ def rff(q, k, v, p):
         return torch.cat([torch.cos(u), torch.sin(u)], -1) * p["projection"].shape[-2] ** -0.5
     q, k = features(q), features(k)
     return q @ (k.transpose(-1, -2) @ v)
+
+
+def rff_lean(q, k, v, p):
+    w = (p["projection"] * q.shape[-1] ** -0.25).transpose(-1, -2)
+    q, k, v = q @ w, k @ w, v / w.shape[-1]
+    return q.cos() @ (k.cos().transpose(-1, -2) @ v) + q.sin() @ (k.sin().transpose(-1, -2) @ v)
 
 
 def elu(q, k, v, p):
@@ -333,14 +386,15 @@ OPERATORS = [
              give=give_landmarks, shared=True, landmarks=True),
     Operator("gaussian", "exact", {"eager": gaussian(kernel_published), "lean": gaussian(kernel_lean)},
              pairs=True),
-    Operator("softmax", "attention", {"eager": softmax, "fused": softmax_fused}, pairs=True),
-    Operator("sima", "paper", {"eager": sima}),
-    Operator("xnorm", "paper", {"eager": xnorm}, make_heads("gamma")),
-    Operator("linformer", "projected", {"eager": linformer}, make_linformer, landmarks=True),
-    Operator("performer", "favor", {"eager": performer}, make_projection),
-    Operator("rff", "fourier", {"eager": rff}, make_projection),
-    Operator("nystromformer", "original", {"eager": nystromformer}, give=give_nystromformer, landmarks=True),
-    Operator("xca", "code", {"eager": xca}, make_heads("temperature")),
+    Operator("softmax", "attention", {"eager": softmax, "lean": softmax_lean, "fused": softmax_fused}, pairs=True),
+    Operator("sima", "paper", {"eager": sima, "lean": sima_lean}),
+    Operator("xnorm", "paper", {"eager": xnorm, "lean": xnorm_lean}, make_heads("gamma")),
+    Operator("linformer", "projected", {"eager": linformer, "fused": linformer_fused}, make_linformer, landmarks=True),
+    Operator("performer", "favor", {"eager": performer, "lean": performer_lean}, make_projection),
+    Operator("rff", "fourier", {"eager": rff, "lean": rff_lean}, make_projection),
+    Operator("nystromformer", "original", {"eager": nystromformer, "fused": nystromformer_fused},
+             give=give_nystromformer, landmarks=True),
+    Operator("xca", "code", {"eager": xca, "lean": xca_lean}, make_heads("temperature")),
     Operator("efficient", "paper", {"eager": efficient}),
     Operator("elu", "stable", {"eager": elu}),
     Operator("cosformer", "1d", {"eager": cosformer}),

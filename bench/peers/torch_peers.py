@@ -13,9 +13,13 @@ and, for the n from which soft is faster than softmax through the fused call:
     python3 bench/peers/torch_peers.py lengths --operator soft --threads 1,2 --out crossover.csv
 
 Each form is first compared with attnum's output in f64 on the first sequence; one that computes something
-else is not timed. A repeat is one call, the cache flushed before it, or as many in a row as take 5 ms.
-Ratios are those of neighbours, PyTorch's time over attnum's. Operators that look at all pairs of tokens
-take fewer sequences and heads where --pairs says so."""
+else is not timed. Forms that torch.compile makes are compiled in f64 for that, then, for each number of threads,
+in the type that is timed, where they may differ from their plain form by rounding alone. All this is done before
+the first repeat, for one shape, and takes seconds for each; a compilation within the repeats is an error.
+
+A repeat is one call, the cache flushed before it, or as many in a row as take 5 ms. Ratios are those of
+neighbours, PyTorch's time over attnum's. Operators that look at all pairs of tokens take fewer sequences and heads
+where --pairs says so. PyTorch 2.6 or later."""
 import argparse
 import csv
 import os
@@ -27,6 +31,7 @@ import sys
 import time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would start its own threads
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no processes that wait for more to compile
 
 import numpy
 import torch
@@ -39,7 +44,8 @@ COLUMNS = {
     "work": "forward, or training: forward and backward",
     "operator": "attnum's name",
     "variant": "of the operator",
-    "form": "attnum; torch-eager, -lean, -fused; torch-softmax-fused: another operator, compared with soft",
+    "form": "attnum; torch-eager, -lean, -fused; by torch.compile: torch-compiled, -lean-compiled, -fused-compiled; "
+            "torch-softmax-fused: another operator, compared with soft",
     "dtype": "of all arrays",
     "batch": "sequences in a call",
     "heads": "of each sequence",
@@ -72,6 +78,8 @@ DTYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "
 # Rounding in f64 is magnified by up to 2^20 (20 Newton steps) times a condition number; another formula
 # differs in the first digits.
 SAME_FORMULA = 1e-5
+# Another order of the same operations costs less than two digits of those that the plain form has.
+SAME_ROUNDING = 100
 
 
 # ---- The machine ----
@@ -204,34 +212,72 @@ def distance(got, want):
     return max(errors, key=lambda error: (error != error, error))
 
 
+def compiled_name(name):
+    return "compiled" if name == "eager" else name + "-compiled"
+
+
+def forms_of(operator, compiled):
+    """Its forms by their names, the plain ones first."""
+    forms = dict(operator.forms)
+    if compiled:
+        torch._dynamo.reset()  # what was compiled for other shapes
+        torch._dynamo.config.fail_on_recompile_limit_hit = True  # instead of eager in its place
+        forms.update((compiled_name(name), torch.compile(form, dynamic=False)) for name, form in operator.forms.items())
+    return forms
+
+
+def errors_of(case, work, forms, want):
+    """How far the results of each form are from those wanted; without a compiled form that fails, which is said."""
+    errors = {}
+    for name, form in forms.items():
+        try:
+            errors[name] = distance(case.results(work, form), want)
+        except Exception as error:  # of the compiler, which has many kinds, or of what it made
+            if name in case.operator.forms:
+                raise
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            print(f"{case.operator.name} {case.dtype} {work} n={case.shape[2]}: torch-{name} fails and is not timed: "
+                  f"{reason}", file=sys.stderr)
+    return errors
+
+
 def formula_errors(library, operator, tokens, options, work, device):
     """Attnum's results in f64 on the first sequence, and how far each form's are from them."""
     first = {key: value[:1] for key, value in tokens.items()}
     case = Case(library, operator, first, "f64", options, max(options.threads), device)
     want = case.results(work)
-    errors = {name: distance(case.results(work, form), want) for name, form in operator.forms.items()}
+    errors = errors_of(case, work, forms_of(operator, options.compiled), want)
     case.close()
     return want, errors
 
 
+def rounds_alike(name, errors, operator):
+    """Whether a compiled form is as good as its plain one, in the type that is timed."""
+    plain = next((plain for plain in operator.forms if compiled_name(plain) == name), name)
+    return errors[name] <= SAME_ROUNDING * errors[plain]
+
+
 def timed_rows(clock, case, work, want, formulas, options):
-    """Rows of attnum, of the forms that are the same formula, and of the rivals."""
-    forms = {name: form for name, form in case.operator.forms.items() if formulas[name] <= SAME_FORMULA}
-    errors = {"attnum": distance(case.results(work), want)}
-    errors.update((name, distance(case.results(work, form), want)) for name, form in forms.items())
-    forms.update(case.operator.rivals)
-    works = [case.attnum(work)] + [case.torch(work, form) for form in forms.values()]
-    times, calls, machine = turns.measure(clock, works, options.seconds)
-    for row in turns.rows_of(["attnum", *forms], times, calls):
+    """Rows of attnum, of the forms that are the same formula, and of the rivals; those of other forms have no time."""
+    forms = {name: form for name, form in forms_of(case.operator, options.compiled).items() if name in formulas}
+    errors = errors_of(case, work, {name: form for name, form in forms.items() if formulas[name] <= SAME_FORMULA}, want)
+    same = {name: forms[name] for name in errors if rounds_alike(name, errors, case.operator)}
+    errors["attnum"] = distance(case.results(work), want)
+    timed = {**same, **case.operator.rivals}
+    works = [case.attnum(work)] + [case.torch(work, form) for form in timed.values()]
+    with torch.compiler.set_stance("fail_on_recompile"):
+        times, calls, machine = turns.measure(clock, works, options.seconds)
+    for row in turns.rows_of(["attnum", *timed], times, calls):
         name = row["form"]
         yield {**row, **machine, "error": errors.get(name, ""), "formula_error": formulas.get(name, "")}
+    for name, error in formulas.items():
+        if not error <= SAME_FORMULA or (name in errors and name not in same):
+            yield {"form": name, "error": errors.get(name, ""), "formula_error": error}
 
 
 def run_case(library, clock, operator, tokens, dtype, work, options):
     """Rows for each number of threads."""
     want, formulas = formula_errors(library, operator, tokens, options, work, options.device)
-    others = [{"form": name, "formula_error": error} for name, error in formulas.items()
-              if not error <= SAME_FORMULA]
     for threads in options.threads:
         torch.set_num_threads(threads)
         case = Case(library, operator, tokens, dtype, options, threads, options.device)
@@ -239,7 +285,7 @@ def run_case(library, clock, operator, tokens, dtype, work, options):
         same = {"work": work, "operator": operator.name, "variant": operator.variant, "dtype": dtype,
                 "batch": b, "heads": h, "n": n, "m": case.parameters.get("m", ""), "d": d, "threads": threads}
         try:
-            for row in [*timed_rows(clock, case, work, want, formulas, options), *others]:
+            for row in timed_rows(clock, case, work, want, formulas, options):
                 yield {**same, **row, "form": row["form"] if row["form"] == "attnum" else "torch-" + row["form"]}
         finally:
             case.close()
@@ -325,6 +371,7 @@ def parse():
     parser.add_argument("--m", type=int, default=49, help="landmarks (default 49)")
     parser.add_argument("--pairs", type=int, default=200_000_000, help="most pairs of tokens in a call")
     parser.add_argument("--seconds", type=float, default=1, help="for each form of a case (default 1)")
+    parser.add_argument("--no-compiled", dest="compiled", action="store_false", help="leave torch.compile's forms out")
     parser.add_argument("--library", dest="lib", type=pathlib.Path, metavar="FILE",
                         help="default: build/lib/libattnum.so of this tree",
                         default=attnum.HEADERS.parent / "build/lib/libattnum.so")
