@@ -64,8 +64,9 @@
     X(INTEGER_IF, iterations, "",                                                                  \
       "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20",        \
       timed && s->infos && s->infos->iterations > 0, s->infos->iterations)                         \
-    X(REAL_IF, flops, "", "of one call, by the registry's count (forward) or the products taken",  \
-      counted, s->flops)                                                                           \
+    X(REAL_IF, flops, "",                                                                          \
+      "of one call, by the registry's count (forward, backward) or the products taken", counted,   \
+      s->flops)                                                                                    \
     X(REAL_IF, exps, "", "of one call, likewise", counted, s->exps)                                \
     X(REAL_IF, bytes, "B", "inputs read once, outputs written once", s->bytes > 0, s->bytes)
 #define MEMBER_COLUMNS                                                                             \

@@ -218,9 +218,10 @@ static void open_plan(workload *s)
     if (s->status == ATN_OK)
         s->status = atn_attention_plan(s->context, &desc, &problem.shape, &s->plan);
     s->forward_flops = cost.flops;
-    s->flops = c->work == BENCH_FORWARD ? cost.flops : 0;
-    s->exps = c->work == BENCH_FORWARD ? cost.exps : 0;
-    s->bytes = cost.bytes;
+    bool backward = c->work == BENCH_BACKWARD;
+    s->flops = backward ? cost.backward_flops : cost.flops;
+    s->exps = backward ? cost.backward_exps : cost.exps;
+    s->bytes = backward ? cost.backward_bytes : cost.bytes;
     attention_case_free(&problem);
 }
 
@@ -254,15 +255,9 @@ static void fill_attention(workload_store *store, workload *s)
 
 static void open_attention(workload_store *store, workload *s)
 {
-    const bench_case *c = s->c;
     open_plan(s);
     if (!s->arrays->open)
         fill_attention(store, s);
-    /* backward reads dY where forward writes Y, and writes the gradients */
-    double gradients = has_keys(c) ? 3 : 2;
-    if (c->work == BENCH_BACKWARD)
-        s->bytes += gradients * (double)(c->batch * c->heads * c->tokens * c->dim) *
-                    (double)atn_dtype_size(c->dtype);
 }
 
 static atn_status run_attention(workload *s, int set)

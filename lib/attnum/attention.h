@@ -58,7 +58,7 @@ typedef struct {
     atn_attention_desc desc; /* tensors null, sampling not chosen; use atn_attention_variant */
 } atn_variant;
 
-/* Counts for one forward call, as functions of the shape, without masks.
+/* Counts for one forward call, and for one backward call, as functions of the shape, without masks.
  *
  * flops are the additions and multiplications, one each, of what the formulas name: averages or
  * convolution, distances (3 d each, or 2 d + 3 expanded), iterations' products, row sums and
@@ -68,13 +68,29 @@ typedef struct {
  * row; where the softmax matrix itself is formed (efficient, xca, nystromformer's A), its weights
  * are divided instead. Not counted: exp, LayerNorm, GELU and the elementwise operations of an
  * inverse. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky), m^3/3 (pivoted) and
- * the products for the residual they report. Sine and cosine count as exps. */
+ * the products for the residual they report. Sine and cosine count as exps.
+ *
+ * A backward call gets the inputs and dY, nothing of an earlier forward call, and gives the
+ * gradients of Q, K and V. Counted are, once each, what of forward the derivatives need (landmarks,
+ * norms, features, kernel matrices, weights, inverses without their residual, sums over tokens),
+ * and the derivatives of what the formulas name: the products, two for each of forward's; 4 of a
+ * softmax's weight (the sum of p dp over its row, the difference from it, p times that) and the
+ * scale c; 5 of an element of x/|x|, 2 if the norm is l1 (its sign is free); of a kernel value the
+ * product with its own derivative, 2 d for either token and its part of their two sums, of which
+ * each token takes 2 d; of a feature as many as its formula has. Sums over tokens of x dx for a
+ * norm or a softmax over tokens come from what is d x d. Nothing is counted twice: n x m matrices,
+ * or the weights of a block of queries, fit into memory proportional to n. So the counts are what
+ * every method needs that keeps no more than that, not what a particular one does. Not counted:
+ * numbers once a row or column, and what forward does not count. */
 typedef struct {
     double flops;
     double exps;
     double bytes;           /* exact: inputs and parameters read once plus output written once */
     double state_bytes;     /* what must be kept between the passes over the tokens, per call */
     double workspace_bytes; /* exact: the plan's memory */
+    double backward_flops;
+    double backward_exps;
+    double backward_bytes; /* exact: bytes, where dY is read instead of Y written, and gradients */
 } atn_cost;
 
 typedef struct {

@@ -224,8 +224,12 @@ atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *de
         counted.flops *= heads;
         counted.exps *= heads;
         counted.state_bytes *= heads;
-        counted.bytes += heads * (q * (d + dv) + k * d + (double)full.key_tokens * dv) *
-                         (double)atn_dtype_size(desc->dtype);
+        counted.backward_flops *= heads;
+        counted.backward_exps *= heads;
+        double size = (double)atn_dtype_size(desc->dtype);
+        double inputs = heads * (q * d + k * d + (double)full.key_tokens * dv);
+        counted.bytes += size * (inputs + heads * q * dv);
+        counted.backward_bytes = counted.bytes + size * inputs; /* each has a gradient */
         counted.workspace_bytes = (double)arena.used;
         *cost = counted;
     }

@@ -35,6 +35,18 @@ void core_count_softmax(double rows, double keys, double d, double dv, atn_cost 
 {
     cost->flops += rows * keys * (2 * d + 2 + 2 * dv) + rows * dv;
     cost->exps += rows * keys;
+    cost->backward_flops += rows * keys * (6 * d + 4 * dv + 7) + rows * dv;
+    cost->backward_exps += rows * keys;
+}
+
+double core_context_backward_flops(double n, double n_k, double d, double dv)
+{
+    return 2 * (2 * n + 3 * n_k) * d * dv;
+}
+
+double core_kernel_backward_flops(double n, double n_k, double d)
+{
+    return n * n_k * (1 + 2 * (2 * d + 1)) + 2 * d * (n + n_k);
 }
 
 atn_status core_check_choice(atn_context *context, const char *name, int value, int count)

@@ -20,8 +20,16 @@ atn_status core_check_logit_scale(atn_context *context, const atn_attention_desc
 
 /* Adds softmax(c X K^T) V for `rows` rows of X: for each of rows x keys a logit (2 d), its scale,
  * its part of the row's sum and of the product (2 dv), and one exp; for each output one division.
- */
+ * Backward: the same but for the product (dY is divided, not Y), then dP and dV (2 dv each), the
+ * softmax (4), the scale, dX and dK (2 d each). */
 void core_count_softmax(double rows, double keys, double d, double dv, atn_cost *cost);
+
+/* Flops of the derivative of Q (K^T V) for n x d Q and n_k x d K: K^T V, dY (K^T V)^T, Q^T dY, V
+ * times that and K times that, 2 d dv for each token. */
+double core_context_backward_flops(double n, double n_k, double d, double dv);
+
+/* Flops of the derivative of n x n_k kernel values by their tokens (attention.h). */
+double core_kernel_backward_flops(double n, double n_k, double d);
 
 /* ATN_ERR_VALUE unless 0 <= value < count; for enumerations. */
 atn_status core_check_choice(atn_context *context, const char *name, int value, int count);

@@ -44,8 +44,8 @@ typedef struct {
      * call read out of bounds or be meaningless; null: every value is allowed. */
     atn_status (*check_values)(atn_context *context, const atn_attention_desc *desc,
                                const atn_attention_shape *shape);
-    /* Stores flops, exps and state_bytes of one head, and the bytes of all parameters read, in
-     * cost. Everything has been checked. */
+    /* Stores flops, exps and state_bytes of one head, those of backward, and the bytes of all
+     * parameters read, in cost. Everything has been checked. */
     void (*count)(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost);
 } operator_row;

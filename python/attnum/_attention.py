@@ -326,7 +326,8 @@ class Plan(Context):
 
     @property
     def cost(self) -> dict[str, float]:
-        """What a call costs: flops, exps, bytes, state_bytes, workspace_bytes (attnum/attention.h)."""
+        """What a call costs: flops, exps, bytes, state_bytes, workspace_bytes, and backward_flops, backward_exps and
+        backward_bytes (attnum/attention.h)."""
         cost = ffi.new("atn_cost *")
         with self._lock:
             must(lib.atn_attention_cost(self._context, self._desc, self._shape, cost), self._context)

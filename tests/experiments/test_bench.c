@@ -734,6 +734,20 @@ Test(bench, counts)
     cr_expect(s.flops == 2 * cube && s.exps == 0 && s.bytes == 8.0 * 3 * 12 * 12);
     s = count_work(parts, BENCH_EXP, BENCH_LIBM);
     cr_expect(s.exps == 2 * 2048.0 * WORKLOAD_EXPONENTIALS && s.flops == 0);
+    /* norms and their derivatives, 2 each; of K^T V 5 products; d = 32, 2 heads */
+    static const char *const sima = "operators --op=sima --n=40 --batch=1 --dtype=f32 --threads=1";
+    s = count_work(sima, BENCH_FORWARD, BENCH_OURS);
+    cr_expect_eq(s.flops, 2 * (2 * 80 * 32 + 2 * 80 * 1024.0), "%g", s.flops);
+    s = count_work(sima, BENCH_BACKWARD, BENCH_OURS);
+    cr_expect_eq(s.flops, 2 * (4 * 80 * 32 + 2 * 200 * 1024.0 + 2 * 1024), "%g", s.flops);
+    cr_expect(s.exps == 0 && s.bytes == 7.0 * 2 * 40 * 32 * 4);
+    static const char *const soft =
+        "operators --op=soft --n=40 --m=10 --batch=1 --dtype=f32 --threads=1";
+    s = count_work(soft, BENCH_FORWARD, BENCH_OURS);
+    cr_expect_eq(s.exps, 2 * (100 + 2 * 400), "P twice: %g", s.exps);
+    s = count_work(soft, BENCH_BACKWARD, BENCH_OURS);
+    cr_expect_eq(s.exps, 2 * (100 + 400), "P once: %g", s.exps);
+    cr_expect(s.bytes == 5.0 * 2 * 40 * 32 * 4, "%g", s.bytes);
 }
 
 /* Our code is compared with the published 20 steps: before convergence one step more or less gives
@@ -1011,6 +1025,7 @@ Test(bench, run)
     cr_expect(cell_is(t, 10, "work", "forward") && cell_is(t, 12, "work", "backward"));
     cr_expect_eq(cell_real(t, 10, "bytes"), 4.0 * 2 * 40 * 32 * 4);
     cr_expect_eq(cell_real(t, 12, "bytes"), 7.0 * 2 * 40 * 32 * 4);
+    cr_expect(cell_real(t, 12, "floor_share") > 0 && cell_real(t, 12, "flops_share") > 0);
     /* 1 thread by 2 in each direction, backward by forward with each; products after that */
     cr_expect(cell_is(ratios, 0, "quantity", "threads 1 / 2") &&
               cell_is(ratios, 1, "quantity", "backward / forward"));

@@ -201,7 +201,7 @@ Test(registry, published_constants)
 static atn_cost cost_of(atn_context *context, const atn_attention_desc *desc,
                         const atn_attention_shape *shape)
 {
-    atn_cost cost = {-1, -1, -1, -1, -1};
+    atn_cost cost = {-1, -1, -1, -1, -1, -1, -1, -1};
     atn_status status = atn_attention_cost(context, desc, shape, &cost);
     cr_assert_eq(status, ATN_OK, "%s", atn_last_error(context));
     return cost;
@@ -226,6 +226,25 @@ Test(registry, counts_of_soft)
     cr_expect_eq(cost.flops, 6 * (pool + distances + steps + products), "flops %.17g, %.17g",
                  cost.flops, 6 * (pool + distances + steps + products));
     cr_expect_eq(cost.bytes, 6 * 100 * (8 + 2 * 5) * 4.0, "bytes %.17g", cost.bytes);
+    /* P once; of a kernel value 1 and 2 (2 d + 1), of a token of a pair 2 d; U, P dY, dV and dP
+     * twice; X U, X dW and dA */
+    double values = 3125 * (3 * 8 + 1 + 2 * 17) + 2 * 8 * (50 + 125.0);
+    double newton = 2 * 20 * 2 * 15625.0, rest = 5 * (2 * 25 * 100 * 5) + 3 * 2 * 625 * 5.0;
+    double backward = 2 * pool + values + newton + rest;
+    cr_expect_eq(cost.backward_flops, 6 * backward, "backward %.17g, %.17g", cost.backward_flops,
+                 6 * backward);
+    cr_expect_eq(cost.backward_exps, 6 * 3125);
+    cr_expect_eq(cost.backward_bytes, 6 * 100 * (2 * (8 + 5) + 5) * 4.0);
+    desc.gradient = ATN_GRADIENT_STEPS; /* two products for each of 40 */
+    cr_expect_eq(cost_of(context, &desc, &shape).backward_flops, 6 * (backward + 2 * newton));
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG); /* 9 m^3, 5 products, 2 sums */
+    desc.gradient = ATN_GRADIENT_PSEUDO;
+    cr_expect_eq(cost_of(context, &desc, &shape).backward_flops,
+                 6 * (backward - newton + (9 + 10) * 15625 + 2 * 625));
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_CHOLESKY);
+    desc.gradient = ATN_GRADIENT_CLOSED;
+    cr_expect_eq(cost_of(context, &desc, &shape).backward_flops, 6 * (backward - newton + 15625));
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     /* A residual that the operator does not have costs nothing, whatever its sizes say. */
     desc.residual.rows = desc.residual.cols = 3;
     cr_expect_eq(cost_of(context, &desc, &shape).flops, cost.flops, "no residual, but its flops");
@@ -241,6 +260,7 @@ Test(registry, counts_of_softpp)
     atn_attention_desc desc = atn_attention_defaults(ATN_SOFTPP, ATN_F64);
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 10};
     desc.inverse = atn_inverse_defaults(ATN_INVERSE_PIVOTED_CHOLESKY);
+    desc.gradient = ATN_GRADIENT_CLOSED;
     desc.distance = ATN_DISTANCE_EXPANDED;
     desc.residual = atn_tensor_dense(filter, ATN_F64, 1, 2, 3, 3);
     desc.residual_height = 5, desc.residual_width = 10;
@@ -253,71 +273,110 @@ Test(registry, counts_of_softpp)
     double normalise = 3 * 100.0; /* row sums and scaling */
     double residual = 2 * 50 * 6 * 9.0;
     double want = 2 * (distances + factor + solves + products + normalise + residual);
+    double values = (100 + 500) * (2 * 4 + 3 + 1 + 2 * 9) + 2 * 4 * (20 + 60.0);
+    double chosen = 10 * 4, narrow = 3 * 2 * 100 * 6; /* L^-1 P once */
+    double backward = 2 * (values + chosen + factor + 50 * 100 + 5 * (2 * 10 * 50 * 6.0) + narrow +
+                           2 * normalise + residual);
     cr_expect(fabs(cost.flops - want) < 1e-9 * want, "flops %.17g, %.17g", cost.flops, want);
+    cr_expect(fabs(cost.backward_flops - backward) < 1e-9 * backward, "backward %.17g, %.17g",
+              cost.backward_flops, backward);
     cr_expect_eq(cost.exps, 2 * (100 + 1000.0));
+    cr_expect_eq(cost.backward_exps, 2 * (100 + 500.0));
     cr_expect_eq(cost.state_bytes, 2 * 10 * (4 + 10 + 6) * 8.0, "state %.17g", cost.state_bytes);
     cr_expect_eq(cost.bytes, 2 * (50 * (4 + 12) + 9) * 8.0);
+    cr_expect_eq(cost.backward_bytes, cost.bytes + 2 * 50 * (4 + 6) * 8.0);
     atn_context_free(context);
 }
 
 /* One head of 10 queries, 20 keys, d = 4, dv = 5, or what a row says of keys and dv, in f64, by
  * hand; softmax attention from a to b is a b (2 4 + 2 + 2 5) + 5 a = 20 a b + 5 a. Bytes: besides
- * those of q, k, v and out. */
+ * those of q, k, v and out.
+ *
+ * Backward of that: a b (6 4 + 4 5 + 7) + 5 a = 51 a b + 5 a; of Q (K^T V): 2 20 (2 10 + 3 20) =
+ * 3200. First what forward does but for the last product, then derivatives. As many exps. */
 typedef struct {
     atn_operator op;
     int variant;
     int64_t keys, dv;
     bool optional;
-    double flops, exps, state, bytes;
+    double flops, exps, state, bytes, backward;
 } count_row;
 
 static const count_row count_rows[] = {
-    {ATN_GAUSSIAN, 0, 20, 5, false, 200 * (3 * 4 + 10), 200, 0, 0},
-    {ATN_GAUSSIAN, 0, 20, 5, true, 200 * (2 * 4 + 3 + 10), 200, 0, 0}, /* expanded */
-    {ATN_SOFTMAX, 0, 20, 5, false, 4050, 200, 0, 0},
-    {ATN_SOFTMAX, 1, 10, 5, false, 20 * 55 + 50, 55, 0, 0},
-    {ATN_LINFORMER, 0, 20, 5, false, 2 * 20 * 3 * 9 + 650, 30, 8 * 27, 8 * 60},
-    {ATN_LINFORMER, 0, 20, 5, true, 2 * 20 * 3 * 9 + 650, 30, 8 * 27, 2 * 8 * 120},
+    {ATN_GAUSSIAN, 0, 20, 5, false, 200 * (3 * 4 + 10), 200, 0, 0,
+     200 * (12 + 20 + 1 + 2 * 9) + 2 * 4 * 30},
+    {ATN_GAUSSIAN, 0, 20, 5, true, 200 * (2 * 4 + 3 + 10), 200, 0, 0,
+     200 * (11 + 20 + 1 + 2 * 9) + 2 * 4 * 30}, /* expanded */
+    {ATN_SOFTMAX, 0, 20, 5, false, 4050, 200, 0, 0, 200 * 51 + 50},
+    {ATN_SOFTMAX, 1, 10, 5, false, 20 * 55 + 50, 55, 0, 0, 55 * 51 + 50},
+    {ATN_LINFORMER, 0, 20, 5, false, 2 * 20 * 3 * 9 + 650, 30, 8 * 27, 8 * 60,
+     2 * (2 * 20 * 3 * 9) + 30 * 51 + 50},
+    {ATN_LINFORMER, 0, 20, 5, true, 2 * 20 * 3 * 9 + 650, 30, 8 * 27, 2 * 8 * 120,
+     2 * (2 * 20 * 3 * 9) + 30 * 51 + 50},
     /* norms 2 per element, K^^T V and Q^ S; norms and S are kept */
-    {ATN_SIMA, 0, 20, 5, false, 2 * 120 + 2 * 30 * 20, 0, 8 * 28, 0},
-    {ATN_SIMA, 3, 20, 5, false, 3 * 120 + 2 * 30 * 20, 0, 8 * 28, 0},
-    {ATN_SIMA, 4, 20, 5, false, 2 * 30 * 20, 0, 8 * 20, 0},
-    {ATN_SIMA, 5, 20, 5, false, 2 * 120 + 2 * 200 * 9, 0, 8 * 8, 0},
-    {ATN_SIMA, 6, 20, 5, false, 2 * 120 + 2 * 30 * 20, 0, 8 * 28, 0},
-    {ATN_SIMA, 0, 3, 5, false, 2 * 52 + 2 * 13 * 20, 0, 8 * 28, 0}, /* 520 against 540 */
-    {ATN_SIMA, 0, 2, 5, false, 2 * 48 + 2 * 20 * 9, 0, 8 * 8, 0},   /* 480 against 360 */
+    {ATN_SIMA, 0, 20, 5, false, 2 * 120 + 2 * 30 * 20, 0, 8 * 28, 0, (2 + 2) * 120 + 40 + 3200},
+    {ATN_SIMA, 3, 20, 5, false, 3 * 120 + 2 * 30 * 20, 0, 8 * 28, 0, (3 + 3) * 120 + 40 + 3200},
+    {ATN_SIMA, 4, 20, 5, false, 2 * 30 * 20, 0, 8 * 20, 0, 3200},
+    {ATN_SIMA, 5, 20, 5, false, 2 * 120 + 2 * 200 * 9, 0, 8 * 8, 0,
+     (2 + 2) * 120 + 2 * 120 + 2 * 200 * (3 * 4 + 2 * 5)},
+    {ATN_SIMA, 6, 20, 5, false, 2 * 120 + 2 * 30 * 20, 0, 8 * 28, 0, (2 + 2) * 120 + 40 + 3200},
+    {ATN_SIMA, 0, 3, 5, false, 2 * 52 + 2 * 13 * 20, 0, 8 * 28, 0,
+     (2 + 2) * 52 + 40 + 2 * 20 * (20 + 9)}, /* 520 against 540 */
+    {ATN_SIMA, 0, 2, 5, false, 2 * 48 + 2 * 20 * 9, 0, 8 * 8, 0,
+     (2 + 2) * 48 + 2 * 48 + 2 * 20 * (3 * 4 + 2 * 5)}, /* 480 against 360 */
     /* norms 3 per element of q and of T */
-    {ATN_XNORM, 0, 20, 5, false, 2 * 30 * 20 + 3 * 40 + 3 * 20, 0, 8 * 20, 0},
-    {ATN_XNORM, 1, 20, 5, true, 2 * 30 * 20 + 3 * 40 + 3 * 20, 0, 8 * 20, 8 * 2},
-    {ATN_XCA, 0, 10, 4, false, 3 * 80 + 2 * 2 * 160 + 3 * 16, 16, 8 * (8 + 16), 0},
-    {ATN_XCA, 0, 10, 4, true, 3 * 80 + 2 * 2 * 160 + 3 * 16, 16, 8 * (8 + 16), 8 * 2},
-    {ATN_EFFICIENT, 0, 20, 5, false, 2 * 120 + 2 * 30 * 20, 120, 8 * (20 + 8), 0},
+    {ATN_XNORM, 0, 20, 5, false, 2 * 30 * 20 + 3 * 40 + 3 * 20, 0, 8 * 20, 0,
+     3200 + (3 + 5) * 40 + (3 + 5) * 20},
+    {ATN_XNORM, 1, 20, 5, true, 2 * 30 * 20 + 3 * 40 + 3 * 20, 0, 8 * 20, 8 * 2,
+     3200 + (3 + 5) * 40 + (3 + 5) * 20},
+    {ATN_XCA, 0, 10, 4, false, 3 * 80 + 2 * 2 * 160 + 3 * 16, 16, 8 * (8 + 16), 0,
+     (3 + 3) * 80 + 5 * 2 * 160 + (3 + 5 + 4) * 16},
+    {ATN_XCA, 0, 10, 4, true, 3 * 80 + 2 * 2 * 160 + 3 * 16, 16, 8 * (8 + 16), 8 * 2,
+     (3 + 3) * 80 + 5 * 2 * 160 + (3 + 5 + 4) * 16},
+    {ATN_EFFICIENT, 0, 20, 5, false, 2 * 120 + 2 * 30 * 20, 120, 8 * (20 + 8), 0,
+     3200 + 2 * 120 + 4 * 40 + 2 * 80 + 40},
     /* means, A, 6 steps of 4 products (pinv: 24 m^3), Z (B V), B, F; A, means and B V are kept */
     {ATN_NYSTROMFORMER, 0, 20, 5, false, 120 + 9 * 11 + 6 * 8 * 27 + 90 + 1215 + 650, 9 + 60 + 30,
-     8 * (9 + 24 + 15), 0},
+     8 * (9 + 24 + 15), 0,
+     2 * 120 + 9 * (11 + 5 + 16) + 6 * (8 + 16) * 27 + 3 * 90 + 600 + 15 + 60 * 51 + 15 + 30 * 51 +
+         50},
     {ATN_NYSTROMFORMER, 1, 10, 5, true, 80 + 9 * 11 + 6 * 8 * 27 + 90 + 615 + 650 + 300,
-     9 + 30 + 30, 8 * (9 + 24 + 15), 8 * 6},
+     9 + 30 + 30, 8 * (9 + 24 + 15), 8 * 6,
+     2 * 80 + 9 * (11 + 5 + 16) + 6 * (8 + 16) * 27 + 3 * 90 + 300 + 15 + 30 * 51 + 15 + 30 * 51 +
+         50 + 300},
     {ATN_NYSTROMFORMER, 2, 20, 5, false, 120 + 9 * 11 + 24 * 27 + 90 + 1215 + 650, 9 + 60 + 30,
-     8 * (9 + 24 + 15), 0},
+     8 * (9 + 24 + 15), 0,
+     2 * 120 + 9 * (11 + 5 + 16) + (24 + 8) * 27 + 3 * 90 + 600 + 15 + 60 * 51 + 15 + 30 * 51 + 50},
     /* M = 7: features, then S and z, then answers */
     {ATN_PERFORMER, 0, 20, 5, false, 30 * (4 + 8 + 7 * 12) + 2 * 30 * 35 + 140 + 140 + 50, 210,
-     8 * (35 + 7 + 1), 8 * 28},
+     8 * (35 + 7 + 1), 8 * 28,
+     30 * (4 + 8 + 7 * 12) + 30 * (7 * 10 + 8 + 4) + 2 * 35 * 80 + 2 * 140 + 8 * 70 + 50},
     {ATN_PERFORMER, 2, 20, 5, true, 30 * (4 + 7 * 9) + 2 * 30 * 35 + 140 + 140 + 50, 0,
-     8 * (35 + 7), 2 * 8 * 28},
+     8 * (35 + 7), 2 * 8 * 28,
+     30 * (4 + 7 * 9) + 30 * (7 * 9 + 4) + 2 * 35 * 80 + 2 * 140 + 8 * 70 + 50},
     {ATN_PERFORMER, 3, 10, 5, false, 20 * (4 + 8 + 7 * 12) + 2 * 20 * 35 + 70 + 140 + 50 + 7, 140,
-     8 * (35 + 7 + 1), 8 * 28},
+     8 * (35 + 7 + 1), 8 * 28,
+     20 * (4 + 8 + 7 * 12) + 20 * (7 * 10 + 8 + 4) + 2 * 35 * 50 + 2 * 70 + 8 * 70 + 50 + 7},
     {ATN_PERFORMER, 4, 10, 5, false, 20 * (4 + 8 + 7 * 11) + 2 * 20 * 35 + 70 + 140 + 50, 140,
-     8 * (35 + 7), 8 * 28},
-    {ATN_RFF, 0, 20, 5, true, 30 * (4 + 7 * 10) + 2 * 30 * 70, 420, 8 * 70, 2 * 8 * 28},
-    {ATN_ELU, 0, 20, 5, false, 120 + 10 + 2 * 30 * 20 + 80 + 80 + 50, 120, 8 * (20 + 4), 0},
-    {ATN_ELU, 1, 20, 5, false, 120 + 10 + 2 * 30 * 20 + 80 + 80 + 50, 120, 8 * (20 + 4), 0},
-    {ATN_COSFORMER, 0, 20, 5, false, 30 * 8 + 2 * 30 * 40 + 160 + 160 + 50, 60, 8 * (40 + 8), 0},
+     8 * (35 + 7), 8 * 28,
+     20 * (4 + 8 + 7 * 11) + 20 * (7 * 10 + 8 + 4) + 2 * 35 * 50 + 2 * 70 + 8 * 70 + 50},
+    {ATN_RFF, 0, 20, 5, true, 30 * (4 + 7 * 10) + 2 * 30 * 70, 420, 8 * 70, 2 * 8 * 28,
+     30 * (4 + 7 * 10) + 30 * (7 * 11 + 4) + 2 * 70 * 80},
+    {ATN_ELU, 0, 20, 5, false, 120 + 10 + 2 * 30 * 20 + 80 + 80 + 50, 120, 8 * (20 + 4), 0,
+     120 + 10 + 120 + 3200 + 2 * 80 + 8 * 40 + 50},
+    {ATN_ELU, 1, 20, 5, false, 120 + 10 + 2 * 30 * 20 + 80 + 80 + 50, 120, 8 * (20 + 4), 0,
+     120 + 10 + 120 + 3200 + 2 * 80 + 8 * 40 + 50},
+    {ATN_COSFORMER, 0, 20, 5, false, 30 * 8 + 2 * 30 * 40 + 160 + 160 + 50, 60, 8 * (40 + 8), 0,
+     30 * 8 + 30 * (8 + 4) + 2 * 40 * 80 + 2 * 160 + 8 * 80 + 50},
     {ATN_COSFORMER, 1, 10, 5, false, 20 * (4 + 16) + 2 * 20 * 80 + 160 + 320 + 50, 80,
-     8 * (80 + 16), 0},
-    {ATN_COSFORMER, 2, 20, 5, false, 2 * 30 * 20 + 80 + 80 + 50, 0, 8 * (20 + 4), 0},
+     8 * (80 + 16), 0, 20 * (4 + 16) + 20 * (16 + 12) + 2 * 80 * 50 + 2 * 160 + 8 * 160 + 50},
+    {ATN_COSFORMER, 2, 20, 5, false, 2 * 30 * 20 + 80 + 80 + 50, 0, 8 * (20 + 4), 0,
+     3200 + 2 * 80 + 8 * 40 + 50},
     /* 2 rounds, chunks of 5: 20 keys each; |q|, hashes; int32 order, 3 numbers per token */
-    {ATN_LSH, 0, 10, 5, false, 4050 + 120 + 2 * 10 * 2 * 4 * 3, 200, 4 * 20 + 8 * 30, 8 * 24},
-    {ATN_LSH, 0, 10, 5, true, 4050 + 120, 200, 4 * 20 + 8 * 30, 2 * 3 * 8 * 20},
+    {ATN_LSH, 0, 10, 5, false, 4050 + 120 + 2 * 10 * 2 * 4 * 3, 200, 4 * 20 + 8 * 30, 8 * 24,
+     200 * 51 + 50 + (3 + 5) * 40 + 2 * 10 * 2 * 4 * 3},
+    {ATN_LSH, 0, 10, 5, true, 4050 + 120, 200, 4 * 20 + 8 * 30, 2 * 3 * 8 * 20,
+     200 * 51 + 50 + (3 + 5) * 40},
 };
 
 static atn_attention_desc count_desc(const count_row *row, int64_t heads)
@@ -358,12 +417,20 @@ Test(registry, counts_of_every_operator)
         double k = row->op == ATN_LSH ? 0 : (double)row->keys * 4;
         double tensors = 10 * (4 + (double)row->dv) + k + (double)(row->keys * row->dv);
         double bytes = B * H * tensors * 8 + row->bytes;
+        double gradients = B * H * (tensors - 10 * (double)row->dv) * 8;
         cr_expect(cost.flops == B * H * row->flops && cost.exps == B * H * row->exps &&
                       cost.state_bytes == B * H * row->state && cost.bytes == bytes,
                   "%s, row %zu: %.17g flops, %g exps, state %g, bytes %g; expected %.17g, %g, %g, "
                   "%g",
                   atn_operator_get(row->op)->name, i, cost.flops / B / H, cost.exps / B / H,
                   cost.state_bytes / B / H, cost.bytes, row->flops, row->exps, row->state, bytes);
+        cr_expect(cost.backward_flops == B * H * row->backward &&
+                      cost.backward_exps == B * H * row->exps &&
+                      cost.backward_bytes == bytes + gradients,
+                  "%s, row %zu, backward: %.17g flops, %g exps, bytes %g; expected %.17g, %g, %g",
+                  atn_operator_get(row->op)->name, i, cost.backward_flops / B / H,
+                  cost.backward_exps / B / H, cost.backward_bytes, row->backward, row->exps,
+                  bytes + gradients);
         seen |= 1u << row->op;
     }
     cr_expect_eq(seen, (1u << ATN_OPERATOR_COUNT) - 1, "an operator is not counted: %x", seen);
@@ -406,6 +473,13 @@ Test(registry, counts_of_choices)
                   "row %zu: %.17g flops, %.17g exps, expected %.17g and %.17g", i, flops, exps,
                   2 * rows[i].flops, 2 * rows[i].exps);
         cr_expect_eq(cost.bytes, first.bytes);
+        /* backward chooses them again; the mean of a cluster's tokens gives each its share */
+        double backward = cost.backward_flops - first.backward_flops;
+        double shares = rows[i].steps > 0 ? 2 * 50 * 4 : 0;
+        cr_expect(fabs(backward - 2 * rows[i].flops - shares) < 1e-6 * backward &&
+                      cost.backward_exps - first.backward_exps == 2 * rows[i].exps,
+                  "row %zu: backward %.17g flops, %.17g exps", i, backward,
+                  cost.backward_exps - first.backward_exps);
     }
     atn_context_free(context);
 }

@@ -57,10 +57,13 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     atn_cosine weighting = desc->cosformer.weighting;
     double tokens = (double)shape->tokens + (double)shape->key_tokens;
     double features = sizes[weighting].features * (double)shape->dim;
-    cost->exps = tokens * sizes[weighting].waves;
+    cost->exps = cost->backward_exps = tokens * sizes[weighting].waves;
     cost->flops = tokens * sizes[weighting].products;
     if (weighting != ATN_COSINE_NONE)
         cost->flops += tokens * features;
+    cost->backward_flops = cost->flops;
+    if (weighting != ATN_COSINE_NONE) /* weights, and the sum over a channel's features */
+        cost->backward_flops += tokens * (2 * features - (double)shape->dim);
     core_count_linear(desc, shape, features, true, cost);
 }
 

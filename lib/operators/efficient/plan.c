@@ -16,7 +16,10 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double n = (double)shape->tokens, n_k = (double)shape->key_tokens;
     double d = (double)shape->dim, dv = (double)shape->value_dim;
     cost->flops = (n + n_k) * (2 * d * dv + 2 * d); /* products; sums and scaling */
-    cost->exps = (n + n_k) * d;
+    /* The softmax over tokens has its sums of p dp from K^T V and its derivative. */
+    cost->backward_flops = core_context_backward_flops(n, n_k, d, dv) + n * (2 + 4) * d +
+                           n_k * (2 + 2) * d + 2 * d * dv;
+    cost->exps = cost->backward_exps = (n + n_k) * d;
     cost->state_bytes = (double)atn_dtype_size(desc->dtype) * (d * dv + 2 * d);
 }
 

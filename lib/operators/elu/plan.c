@@ -20,7 +20,8 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double d = (double)shape->dim;
     double elements = ((double)shape->tokens + (double)shape->key_tokens) * d;
     cost->flops = elements + (double)shape->tokens; /* and epsilon, once a query */
-    cost->exps = elements;
+    cost->backward_flops = cost->flops + elements;  /* slopes */
+    cost->exps = cost->backward_exps = elements;
     core_count_linear(desc, shape, d, true, cost);
 }
 

@@ -30,7 +30,11 @@ void core_count_linear(const atn_attention_desc *desc, const atn_attention_shape
     double q = (double)shape->tokens, k = (double)shape->key_tokens;
     double dv = (double)shape->value_dim;
     cost->flops += 2 * (q + k) * features * dv;
-    if (normalised) /* sums of keys' features, products with them, divisions */
+    cost->backward_flops += core_context_backward_flops(q, k, features, dv);
+    if (normalised) { /* sums of keys' features, products with them, divisions */
         cost->flops += k * features + 2 * q * features + q * dv;
+        /* the same, of dY; D's derivative, and what it adds to those of features and of the sums */
+        cost->backward_flops += 2 * k * features + (2 + 2 + 2 + 2) * q * features + q * dv;
+    }
     cost->state_bytes += features * (dv + normalised) * (double)atn_dtype_size(desc->dtype);
 }

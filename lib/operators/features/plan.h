@@ -37,8 +37,8 @@ atn_status core_check_projection(atn_context *context, const atn_tensor *project
 /* The bytes of a projection. */
 double core_projection_bytes(const atn_tensor *projection);
 
-/* Adds one head's products with S and, if normalised, z, and its state, S and z, for `features`
- * features. */
+/* Adds one head's products with S and, if normalised, z, forward and backward, and its state, S and
+ * z, for `features` features. */
 void core_count_linear(const atn_attention_desc *desc, const atn_attention_shape *shape,
                        double features, bool normalised, atn_cost *cost);
 

@@ -18,7 +18,12 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double pairs = (double)shape->tokens * (double)shape->key_tokens;
     cost->flops = pairs * (core_pair_flops(desc->distance, (double)shape->dim) +
                            2 * (double)shape->value_dim);
-    cost->exps = pairs;
+    cost->exps = cost->backward_exps = pairs;
+    cost->backward_flops =
+        pairs *
+            (core_pair_flops(desc->distance, (double)shape->dim) + 4 * (double)shape->value_dim) +
+        core_kernel_backward_flops((double)shape->tokens, (double)shape->key_tokens,
+                                   (double)shape->dim);
 }
 
 static const atn_variant variants[] = {

@@ -37,6 +37,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double width = (double)shape->dim + (double)shape->value_dim;
     double size = (double)atn_dtype_size(desc->dtype);
     cost->flops = 2 * keys * r * width;
+    cost->backward_flops = 2 * cost->flops;
     core_count_softmax(n, r, (double)shape->dim, (double)shape->value_dim, cost);
     cost->state_bytes = size * r * width;
     cost->bytes = size * (double)e->heads * keys * r * (desc->linformer.f.data ? 2 : 1);

@@ -64,6 +64,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double rounds = (double)core_lsh_rounds(options), element = (double)atn_dtype_size(desc->dtype);
     core_count_softmax(n, rounds * 2 * (double)options->chunk, d, dv, cost);
     cost->flops += 3 * n * d; /* |q| and q / |q| */
+    cost->backward_flops += (3 + 5) * n * d;
     cost->state_bytes = rounds * n * (double)sizeof(int32_t) + 3 * n * element;
     if (options->buckets) {
         cost->bytes =
@@ -72,6 +73,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     }
     double half = (double)options->rotations.cols;
     cost->flops += rounds * n * 2 * d * half;
+    cost->backward_flops += rounds * n * 2 * d * half;
     cost->bytes = rounds * d * half * element;
 }
 

@@ -73,6 +73,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double m = (double)options->landmarks, element = (double)atn_dtype_size(desc->dtype);
     if (desc->residual.data) {
         cost->flops += 2 * n * dv * (double)desc->residual.rows;
+        cost->backward_flops += 2 * n * dv * (double)desc->residual.rows;
         cost->bytes += (double)(desc->residual.heads * desc->residual.rows) * element;
     }
     if (m == n && n == n_k) {
@@ -85,6 +86,11 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     cost->flops += m * m * m * (iterated ? 8.0 * options->iterations : 24); /* gesvd: 22 */
     cost->flops += 2 * m * m * dv;                                          /* Z (B V) */
     cost->exps += m * m;
+    cost->backward_flops += 2 * (n + n_k) * d + m * m * (2 * d + 3 + 5 + 4 * d);
+    /* of a step's 4 products 8; of a singular value decomposition 4 */
+    cost->backward_flops += m * m * m * (iterated ? 24.0 * options->iterations : 24 + 8);
+    cost->backward_flops += 3 * (2 * m * m * dv) + 2 * m * n_k * dv + m * dv; /* and B V */
+    cost->backward_exps += m * m;
     core_count_softmax(m, n_k, d, dv, cost);
     core_count_softmax(n, m, d, dv, cost);
     cost->state_bytes = m * (m + 2 * d + dv) * element; /* A, both means, B V */

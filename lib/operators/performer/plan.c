@@ -28,12 +28,18 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double tokens = (double)shape->tokens + (double)shape->key_tokens;
     double elementwise = exponential ? 3 + stabilised : 1; /* -|x'|^2 / 2, -t, +, / sqrt(M) */
     cost->flops = tokens * (d + (exponential ? 2 * d : 0) + m * (2 * d + elementwise));
-    cost->exps = exponential ? tokens * m : 0;
+    /* slopes, their sum for |x'|^2 / 2, the projection, x' times that sum, the scale */
+    double slopes = exponential ? 2 : 1;
+    cost->backward_flops =
+        cost->flops + tokens * (m * (2 * d + slopes) + (exponential ? 2 * d : 0) + d);
+    cost->exps = cost->backward_exps = exponential ? tokens * m : 0;
     cost->bytes = core_projection_bytes(&o->projection);
     cost->state_bytes = stabilised * (double)atn_dtype_size(desc->dtype); /* t of the keys */
     core_count_linear(desc, shape, m, true, cost);
-    if (o->denominator_epsilon > 0)
+    if (o->denominator_epsilon > 0) {
         cost->flops += m;
+        cost->backward_flops += m;
+    }
 }
 
 static const atn_variant variants[] = {

@@ -24,7 +24,8 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double m = (double)desc->rff.projection.rows, d = (double)shape->dim;
     double tokens = (double)shape->tokens + (double)shape->key_tokens;
     cost->flops = tokens * (d + m * (2 * d + 2));
-    cost->exps = tokens * 2 * m;
+    cost->backward_flops = cost->flops + tokens * (m * (2 * d + 3) + d); /* cos du - sin du */
+    cost->exps = cost->backward_exps = tokens * 2 * m;
     cost->bytes = core_projection_bytes(&desc->rff.projection);
     core_count_linear(desc, shape, 2 * m, false, cost);
 }

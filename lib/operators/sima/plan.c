@@ -30,6 +30,16 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     cost->flops =
         norm_flops[desc->sima.norm] * (n + n_k) * d +
         (tokens ? core_sima_tokens_flops(n, n_k, d, dv) : core_sima_channels_flops(n, n_k, d, dv));
+    /* The derivative of a norm: of an element of x/|x|_1 the scale and a difference, of one of
+     * x/|x|_2 also a product. The sums of x^ dx^ over tokens, the same for Q and K, are those of a
+     * matrix and its derivative: K^^T V, or for both the tokens' own. */
+    static const double norm_backward_flops[ATN_SIMA_NORM_COUNT] = {
+        [ATN_SIMA_L1] = 2, [ATN_SIMA_L2] = 3, [ATN_SIMA_NONE] = 0};
+    double sums = tokens ? 2 * (n + n_k) * d : 2 * d * dv;
+    cost->backward_flops =
+        (norm_flops[desc->sima.norm] + norm_backward_flops[desc->sima.norm]) * (n + n_k) * d +
+        (desc->sima.norm == ATN_SIMA_NONE ? 0 : sums) +
+        (tokens ? 2 * n * n_k * (3 * d + 2 * dv) : core_context_backward_flops(n, n_k, d, dv));
     cost->state_bytes = (norms + (tokens ? 0 : d * dv)) * (double)atn_dtype_size(desc->dtype);
 }
 

@@ -119,6 +119,23 @@ static double sampling_flops(const atn_sampling *s, double m, double n, double d
     }
 }
 
+/* Of the derivatives of averages and convolution, by the tokens; chosen tokens take their gradient.
+ */
+static double sampling_backward_flops(const atn_sampling *s, double m, double n, double d)
+{
+    switch (s->kind) {
+    case ATN_SAMPLING_POOL:
+    case ATN_SAMPLING_WINDOW:
+    case ATN_SAMPLING_CONV:
+    case ATN_SAMPLING_CONV_CODE:
+        return sampling_flops(s, m, n, d);
+    case ATN_SAMPLING_KMEANS:
+        return s->steps > 0 ? (n + m) * d : m * d;
+    default:
+        return m * d;
+    }
+}
+
 static double sampling_exps(const atn_sampling *s, double m, double n)
 {
     bool pivots = s->kind == ATN_SAMPLING_RPCHOLESKY || s->kind == ATN_SAMPLING_GREEDY;
@@ -130,13 +147,34 @@ static double inverse_flops(const atn_inverse_desc *inverse, double m)
 {
     switch (inverse->method) {
     case ATN_INVERSE_EIG:
-        return 9 * m * m * m + 6 * m * m * m;
+        return 9 * m * m * m;
     case ATN_INVERSE_CHOLESKY:
-        return m * m * m + 4 * m * m * m;
+        return m * m * m;
     case ATN_INVERSE_PIVOTED_CHOLESKY:
         return m * m * m / 3;
     default:
-        return (2 * core_inverse_products(inverse) + 4) * m * m * m;
+        return 2 * core_inverse_products(inverse) * m * m * m;
+    }
+}
+
+static double residual_flops(const atn_inverse_desc *inverse, double m)
+{
+    bool pivoted = inverse->method == ATN_INVERSE_PIVOTED_CHOLESKY;
+    return pivoted ? 0 : (inverse->method == ATN_INVERSE_EIG ? 6 : 4) * m * m * m;
+}
+
+/* From dX = dW U^T, W = X U: closed, dA = -(X dW) W^T needs no dX; through the steps a product has
+ * two; pseudo has (X G) X, A X and X (X G) (I - A X), and adds up three terms. */
+static double inverse_backward_flops(const atn_attention_desc *desc, double m, double dv)
+{
+    double cube = m * m * m, narrow = 2 * m * m * dv;
+    switch (desc->gradient) {
+    case ATN_GRADIENT_STEPS:
+        return narrow + 2 * inverse_flops(&desc->inverse, m);
+    case ATN_GRADIENT_PSEUDO:
+        return narrow + 5 * 2 * cube + 2 * m * m;
+    default:
+        return narrow;
     }
 }
 
@@ -151,12 +189,22 @@ void core_count_soft(atn_context *context, const atn_attention_desc *desc,
     bool factored = desc->inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY;
     double window = (double)desc->residual.rows * (double)desc->residual.cols;
     double pairs = m * m + 2 * n * m;
-    cost->flops = sampling_flops(&desc->sampling, m, n, d) +
-                  pairs * core_pair_flops(desc->distance, d) + inverse_flops(&desc->inverse, m) +
-                  4 * n * m * dv + (factored ? 2 * n * m * m : 2 * m * m * dv) +
-                  (desc->op == ATN_SOFTPP ? 3 * m * m : 0) +
-                  (desc->residual.data ? 2 * n * dv * window : 0);
+    cost->flops =
+        sampling_flops(&desc->sampling, m, n, d) + pairs * core_pair_flops(desc->distance, d) +
+        inverse_flops(&desc->inverse, m) + residual_flops(&desc->inverse, m) + 4 * n * m * dv +
+        (factored ? 2 * n * m * m : 2 * m * m * dv) + (desc->op == ATN_SOFTPP ? 3 * m * m : 0) +
+        (desc->residual.data ? 2 * n * dv * window : 0);
     cost->exps = pairs + sampling_exps(&desc->sampling, m, n);
+    /* P once; U = P V, P dY, dV and both parts of dP; X U and X dW, in factor form also L^-1 P. */
+    cost->backward_flops =
+        sampling_flops(&desc->sampling, m, n, d) +
+        sampling_backward_flops(&desc->sampling, m, n, d) +
+        (m * m + n * m) * core_pair_flops(desc->distance, d) + core_kernel_backward_flops(m, m, d) +
+        core_kernel_backward_flops(n, m, d) + inverse_flops(&desc->inverse, m) +
+        inverse_backward_flops(desc, m, dv) + 5 * 2 * n * m * dv + 2 * 2 * m * m * dv +
+        (factored ? n * m * m : 0) + (desc->op == ATN_SOFTPP ? (3 + 3) * m * m : 0) +
+        (desc->residual.data ? 2 * n * dv * window : 0);
+    cost->backward_exps = cost->exps - n * m;
     cost->state_bytes = size * m * (d + m + dv); /* L, A+, K(L,Q) V */
     cost->bytes = size * (desc->residual.data ? window * (double)shape->heads : 0);
     if (desc->sampling.kind == ATN_SAMPLING_CONV || desc->sampling.kind == ATN_SAMPLING_CONV_CODE)

@@ -28,7 +28,10 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double size = (double)atn_dtype_size(desc->dtype);
     /* Norms: squares, sums and scaling. For A: tau, row sums, scaling. */
     cost->flops = 2 * 3 * n * d + 2 * (2 * n * d * d) + 3 * d * d;
-    cost->exps = d * d;
+    /* Q^T K and four products more; A's softmax and its scale; sums over tokens from Q^T K and its
+     * derivative; 3 per element of q and k. */
+    cost->backward_flops = 2 * (3 + 3) * n * d + 5 * (2 * n * d * d) + (3 + 5 + 4) * d * d;
+    cost->exps = cost->backward_exps = d * d;
     cost->state_bytes = size * (2 * d + d * d);
     cost->bytes = tau->data ? size * (double)tau->heads : 0;
 }

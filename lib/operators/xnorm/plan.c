@@ -24,6 +24,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double d = (double)shape->dim, dv = (double)shape->value_dim;
     double size = (double)atn_dtype_size(desc->dtype);
     cost->flops = 2 * (n + n_k) * d * dv + 3 * d * (n + dv); /* norms: squares, sums and scaling */
+    cost->backward_flops = core_context_backward_flops(n, n_k, d, dv) + (3 + 5) * d * (n + dv);
     cost->state_bytes = size * d * dv;
     cost->bytes = gamma->data ? size * (double)gamma->heads : 0;
 }

@@ -9,13 +9,14 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
     return core_check_epsilon(context, "relu epsilon", desc->relu.epsilon);
 }
 
-/* A comparison counts as an addition; one addition of epsilon a query. */
+/* A comparison counts as an addition; one addition of epsilon a query. Its derivative keeps what
+ * the comparison keeps. */
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
     (void)context;
     double n = (double)shape->tokens, d = (double)shape->dim;
-    cost->flops = (n + (double)shape->key_tokens) * d + n;
+    cost->flops = cost->backward_flops = (n + (double)shape->key_tokens) * d + n;
     core_count_linear(desc, shape, d, true, cost);
 }
 
