@@ -24,7 +24,6 @@ import argparse
 import csv
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import sys
@@ -94,12 +93,7 @@ def cache_bytes():
 
 
 def device_name(device):
-    if device == "cuda":
-        return torch.cuda.get_device_name()
-    try:
-        return re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()).group(1)
-    except (OSError, AttributeError):
-        return platform.processor()
+    return torch.cuda.get_device_name() if device == "cuda" else turns.processor()
 
 
 def commit():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """SOURCE: README's tables from files of results (scripts/gpu-table, scripts/performance-table), of which
-tests/cli/tables holds small ones and, in README.md, what they give: one of their rows is the right one for
-each cell, the others differ from it in one respect. No two columns of a row are equal, so that one taken for
+tests/cli/tables holds small ones (performance/maker-a, performance/maker-b: two processors) and, in README.md, what they
+give: one of their rows is the right one for each cell, the others differ from it in one respect. No two columns of a row are equal, so that one taken for
 another shows."""
 import csv
 import pathlib
@@ -25,6 +25,7 @@ def check(what, right):
 
 
 def run(script, data, readme, *words):
+    data = data / "performance" if script == "performance-table" else data
     command = [sys.executable, SOURCE / "scripts" / script, "--data", data, *words, readme]
     return subprocess.run(command, stderr=subprocess.DEVNULL).returncode
 
@@ -64,14 +65,19 @@ def main():
 
         data = folder / "data"
         shutil.copytree(TABLES, data)
-        rates = (data / "bench.csv").read_text()
-        (data / "bench.csv").write_text(rates.replace("24,25,26,,0", "24,25,26,,1"))
+        maker = data / "performance/maker-a"
+        rates = (maker / "bench.csv").read_text()
+        (maker / "bench.csv").write_text(rates.replace("24,25,26,,0", "24,25,26,,1"))
         run("performance-table", data, made)
-        check("shares of rates that other processes disturbed are marked",
-              made.read_text() == re.sub(r"(\| \d+ %) \|", r"\1\\* |", expected))
-        (data / "peers.csv").unlink()
+        first, other = expected.split("**another processor")
+        check("shares of rates that other processes disturbed are marked, of this machine", made.read_text() ==
+              re.sub(r"(\| \d+ %) \|", r"\1\\* |", first) + "**another processor" + other)
+        (maker / "peers.csv").unlink()
+        (maker / "growth.png").unlink()
         run("performance-table", data, made)
-        check("without peers the machine is bench.csv's", "(the machine, cc 1.2, " in made.read_text())
+        check("without peers the machine is bench.csv's", "**the machine, cc 1.2, " in made.read_text())
+        check("without a picture none is shown", "one forward call, f32, 2 heads" in made.read_text() and
+              "![" not in made.read_text())
         for path in data.rglob("*.csv"):
             path.unlink()
         (data / "gpu/versions.json").unlink()
