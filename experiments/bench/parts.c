@@ -91,7 +91,11 @@ static atn_status run_gemm(workload *s, int set)
     const void *a = s->arrays->inputs[0][0].data, *b = s->arrays->inputs[0][1].data;
     void *to = s->arrays->outputs[0].data;
     if (c->maker == BENCH_OURS) {
-        atn_product_shape shape = {c->transpose_a, c->transpose_b, c->tokens, c->landmarks, c->dim};
+        atn_product_shape shape = {.transpose_a = c->transpose_a,
+                                   .transpose_b = c->transpose_b,
+                                   .rows = c->tokens,
+                                   .cols = c->landmarks,
+                                   .inner = c->dim};
         return atn_product(s->context, c->dtype, &shape, a, b, to);
     }
     if (c->maker == BENCH_LIBXSMM)

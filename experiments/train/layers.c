@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/layers.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stddef.h>
+
+#include <attnum/timing.h>
 
 /* ---- Instruction sets ---- */
 
@@ -27,24 +28,25 @@ const row_kernels *row_kernels_of(const atn_context *context)
 
 /* ---- Linear ---- */
 
-void linear(const row_kernels *k, int64_t rows, int64_t in, int64_t out, const real *x,
+void linear(atn_context *context, int64_t rows, int64_t in, int64_t out, const real *x,
             const real *weight, const real *bias, real *y)
 {
-    k->repeat(rows, out, bias, y);
-    cblas_gemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)out, (int)in, 1, x, (int)in,
-               weight, (int)in, 1, y, (int)out);
+    atn_product_shape product = {
+        .transpose_b = true, .rows = rows, .cols = out, .inner = in, .add = true};
+    row_kernels_of(context)->repeat(rows, out, bias, y);
+    atn_product(context, REAL_DTYPE, &product, x, weight, y);
 }
 
-void linear_backward(const row_kernels *k, int64_t rows, int64_t in, int64_t out, const real *x,
-                     const real *weight, const real *dy, real keep, real *dx, real *dweight,
+void linear_backward(atn_context *context, int64_t rows, int64_t in, int64_t out, const real *x,
+                     const real *weight, const real *dy, bool add, real *dx, real *dweight,
                      real *dbias)
 {
+    atn_product_shape by_x = {.rows = rows, .cols = in, .inner = out, .add = add};
+    atn_product_shape by_weight = {.transpose_a = true, .rows = out, .cols = in, .inner = rows};
     if (dx)
-        cblas_gemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, (int)in, (int)out, 1, dy,
-                   (int)out, weight, (int)in, keep, dx, (int)in);
-    cblas_gemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)out, (int)in, (int)rows, 1, dy,
-               (int)out, x, (int)in, 0, dweight, (int)in);
-    k->column_sums(rows, out, dy, NULL, dbias);
+        atn_product(context, REAL_DTYPE, &by_x, dy, weight, dx);
+    atn_product(context, REAL_DTYPE, &by_weight, dy, x, dweight);
+    row_kernels_of(context)->column_sums(rows, out, dy, NULL, dbias);
 }
 
 /* ---- The loss ---- */

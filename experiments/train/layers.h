@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The linear layers of a network, forward and backward, its loss, and AdamW's step for its
  * parameters. Arrays are rows x width, row-major and dense. Backward overwrites the gradients it is
- * given. The order of every sum depends on nothing but the sizes, BLAS and the instruction set. */
+ * given. The order of every sum depends on nothing but the sizes and the instruction set. */
 #ifndef EXPERIMENTS_TRAIN_LAYERS_H
 #define EXPERIMENTS_TRAIN_LAYERS_H
 
@@ -20,11 +20,11 @@
 const row_kernels *row_kernels_of(const atn_context *context);
 
 /* y = x W^T + b: x rows x in, W out x in, b out numbers, y rows x out. */
-void linear(const row_kernels *k, int64_t rows, int64_t in, int64_t out, const real *x,
+void linear(atn_context *context, int64_t rows, int64_t in, int64_t out, const real *x,
             const real *weight, const real *bias, real *y);
-/* dx may be null; keep = 0 overwrites it, keep = 1 adds to it. */
-void linear_backward(const row_kernels *k, int64_t rows, int64_t in, int64_t out, const real *x,
-                     const real *weight, const real *dy, real keep, real *dx, real *dweight,
+/* dx may be null; add: adds to it. */
+void linear_backward(atn_context *context, int64_t rows, int64_t in, int64_t out, const real *x,
+                     const real *weight, const real *dy, bool add, real *dx, real *dweight,
                      real *dbias);
 
 /* Softmax and cross-entropy with label smoothing e (Szegedy et al. 2016): the target is 1 - e + e /

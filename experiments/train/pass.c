@@ -29,6 +29,7 @@ typedef struct {
 
 struct pass {
     const model *m;
+    atn_context *context;
     const row_kernels *k;
     real *data;
     int64_t images;
@@ -133,7 +134,8 @@ int pass_create_changed(const model *m, real *data, const atn_attention_desc *de
 {
     pass *p = must_allocate(1, sizeof *p);
     *made = p;
-    *p = (struct pass){.m = m, .k = row_kernels_of(context), .data = data, .images = images};
+    *p = (struct pass){
+        .m = m, .context = context, .k = row_kernels_of(context), .data = data, .images = images};
     p->blocks = must_allocate((size_t)m->shape.depth, sizeof *p->blocks);
     take_all(p);
     p->memory = must_allocate((size_t)p->size, sizeof *p->memory);
@@ -182,7 +184,7 @@ static void embed(pass *p, const real *pixels)
         for (int64_t i = 0; i < size * size; i++)
             patch[i] = corner[i / size * side + i % size];
     }
-    linear(p->k, p->images * n, size * size, c, p->patches, p->data + m->patch_weight,
+    linear(p->context, p->images * n, size * size, c, p->patches, p->data + m->patch_weight,
            p->data + m->patch_bias, p->blocks[0].in);
     for (int64_t i = 0; i < p->images; i++)
         p->k->residual(n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position,
@@ -249,21 +251,22 @@ static atn_status block_forward(pass *p, int64_t index)
     if (!m->norm_after)
         p->k->layer_norm(rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1,
                          b->moments1);
-    linear(p->k, rows, c, m->inputs * c, attention_in, w + at->input_weight, w + at->input_bias,
-           b->parts);
+    linear(p->context, rows, c, m->inputs * c, attention_in, w + at->input_weight,
+           w + at->input_bias, b->parts);
     atn_status status = attend(p, b);
     if (!is_value(status))
         return status;
-    linear(p->k, rows, c, c, b->attended, w + at->output_weight, w + at->output_bias, b->output);
+    linear(p->context, rows, c, c, b->attended, w + at->output_weight, w + at->output_bias,
+           b->output);
     p->k->residual(rows, c, b->in, scale_at(p, at->scale1), b->output, b->middle);
     real *mlp_in = m->norm_after ? b->normed1 : b->normed2;
     int64_t norm_weight = m->norm_after ? at->norm1_weight : at->norm2_weight;
     int64_t norm_bias = m->norm_after ? at->norm1_bias : at->norm2_bias;
     p->k->layer_norm(rows, c, b->middle, w + norm_weight, w + norm_bias, mlp_in,
                      m->norm_after ? b->moments1 : b->moments2);
-    linear(p->k, rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->slope);
+    linear(p->context, rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->slope);
     p->k->gelu(rows * h, b->slope, b->gelu);
-    linear(p->k, rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
+    linear(p->context, rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
     p->k->residual(rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp,
                    b->sum);
     if (m->norm_after)
@@ -290,7 +293,7 @@ atn_status pass_forward(pass *p, const real *pixels, real *logits)
         for (int64_t k = 0; k < c; k++)
             mean[k] /= (real)n;
     }
-    linear(p->k, p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
+    linear(p->context, p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
            p->data + m->head_bias, p->logits);
     for (int64_t i = 0; i < p->images * m->shape.classes; i++)
         logits[i] = p->logits[i];
@@ -352,11 +355,11 @@ static atn_status block_backward(pass *p, int64_t index, real *gradient)
         p->k->layer_norm_backward(rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, false,
                                   p->dx, g + at->norm2_weight, g + at->norm2_bias);
     const real *dmlp = branch_gradient(p, at->scale2, b->mlp, p->dattended, g);
-    linear_backward(p->k, rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden,
+    linear_backward(p->context, rows, h, c, b->gelu, w + at->mlp_weight, dmlp, false, p->dhidden,
                     g + at->mlp_weight, g + at->mlp_bias);
     p->k->multiply(rows * h, b->slope, p->dhidden);
-    linear_backward(p->k, rows, c, h, m->norm_after ? b->normed1 : b->normed2,
-                    w + at->hidden_weight, p->dhidden, 0, p->drows, g + at->hidden_weight,
+    linear_backward(p->context, rows, c, h, m->norm_after ? b->normed1 : b->normed2,
+                    w + at->hidden_weight, p->dhidden, false, p->drows, g + at->hidden_weight,
                     g + at->hidden_bias);
     if (m->norm_after) {
         p->k->residual(rows, c, p->dx, NULL, p->drows, p->dx);
@@ -367,11 +370,11 @@ static atn_status block_backward(pass *p, int64_t index, real *gradient)
                                   true, p->dx, g + at->norm2_weight, g + at->norm2_bias);
     }
     const real *doutput = branch_gradient(p, at->scale1, b->output, p->drows, g);
-    linear_backward(p->k, rows, c, c, b->attended, w + at->output_weight, doutput, 0, p->dattended,
-                    g + at->output_weight, g + at->output_bias);
+    linear_backward(p->context, rows, c, c, b->attended, w + at->output_weight, doutput, false,
+                    p->dattended, g + at->output_weight, g + at->output_bias);
     atn_status status = attend_backward(p, index, g);
     for (int64_t k = 0; k < m->inputs && is_value(status); k++)
-        linear_backward(p->k, rows, c, c, m->norm_after ? b->in : b->normed1,
+        linear_backward(p->context, rows, c, c, m->norm_after ? b->in : b->normed1,
                         w + at->input_weight + k * c * c, p->dparts[k], k > 0, p->drows,
                         g + at->input_weight + k * c * c, g + at->input_bias + k * c);
     if (m->norm_after)
@@ -390,8 +393,8 @@ atn_status pass_backward(pass *p, const real *dlogits, real *gradient)
     for (int64_t i = 0; i < m->parameter_count; i++)
         for (int64_t k = 0; m->parameters[i].fixed && k < m->parameters[i].count; k++)
             gradient[m->parameters[i].offset + k] = 0;
-    linear_backward(p->k, p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
-                    dlogits, 0, p->drows, gradient + m->head_weight, gradient + m->head_bias);
+    linear_backward(p->context, p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
+                    dlogits, false, p->drows, gradient + m->head_weight, gradient + m->head_bias);
     for (int64_t i = 0; i < p->images * n; i++) /* here drows has a row per image */
         for (int64_t k = 0; k < c; k++)
             p->dx[i * c + k] = p->drows[i / n * c + k] / (real)n;
@@ -403,8 +406,8 @@ atn_status pass_backward(pass *p, const real *dlogits, real *gradient)
     if (!is_value(status))
         return status;
     p->k->column_sums(p->images, n * c, p->dx, NULL, gradient + m->position);
-    linear_backward(p->k, p->images * n, features, c, p->patches, p->data + m->patch_weight, p->dx,
-                    0, NULL, gradient + m->patch_weight, gradient + m->patch_bias);
+    linear_backward(p->context, p->images * n, features, c, p->patches, p->data + m->patch_weight,
+                    p->dx, false, NULL, gradient + m->patch_weight, gradient + m->patch_bias);
     return status;
 }
 

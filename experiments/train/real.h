@@ -12,14 +12,12 @@ typedef double real;
 #define R_IN(name, set) name##_f64_##set
 #define REAL_DTYPE      ATN_F64
 #define real_sqrt       sqrt
-#define cblas_gemm      cblas_dgemm
 #else
 typedef float real;
 #define R(name)         name##_f32
 #define R_IN(name, set) name##_f32_##set
 #define REAL_DTYPE      ATN_F32
 #define real_sqrt       sqrtf
-#define cblas_gemm      cblas_sgemm
 #endif
 
 #endif

@@ -57,12 +57,14 @@ atn_status atn_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps
 atn_status atn_exponentials(atn_context *context, atn_dtype dtype, int64_t rounds, int64_t count,
                             void *x, double *exps);
 
-/* C = op(A) op(B) by the operators' product, in the calling thread: C is rows x cols, `inner` the
- * size that op(A) and op(B) share, op the transposition where asked for; dense and row-major. f32
- * and f64, on the CPU; otherwise ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE: a size < 0. */
+/* C = op(A) op(B) or, with add, C += op(A) op(B), by the operators' product, in the calling thread:
+ * C is rows x cols, `inner` the size that op(A) and op(B) share, op the transposition where asked
+ * for; dense and row-major. Every entry is summed in order, 256 terms at a time. f32 and f64, on
+ * the CPU; otherwise ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE: a size < 0. */
 typedef struct {
     bool transpose_a, transpose_b;
     int64_t rows, cols, inner;
+    bool add;
 } atn_product_shape;
 
 atn_status atn_product(atn_context *context, atn_dtype dtype, const atn_product_shape *shape,

@@ -28,5 +28,5 @@ void R(product)(const atn_product_shape *shape, const void *a, const void *b, vo
     real_gemm(shape->transpose_a ? CblasTrans : CblasNoTrans,
               shape->transpose_b ? CblasTrans : CblasNoTrans, shape->rows, shape->cols,
               shape->inner, a, shape->transpose_a ? shape->rows : shape->inner, b,
-              shape->transpose_b ? shape->inner : shape->cols, false, c, shape->cols);
+              shape->transpose_b ? shape->inner : shape->cols, shape->add, c, shape->cols);
 }

@@ -48,7 +48,7 @@ Test(rates, exponentials_are_taken)
     atn_context_free(context);
 }
 
-/* All four transpositions of one product of integers: exact. */
+/* All four transpositions of one product of integers, and each added to C: exact. */
 Test(rates, products_are_products)
 {
     static const float a[2][3] = {{1, 2, 3}, {4, 5, 6}}, a_flipped[3][2] = {{1, 4}, {2, 5}, {3, 6}},
@@ -56,14 +56,16 @@ Test(rates, products_are_products)
                        b_flipped[2][3] = {{7, 9, 11}, {8, 10, 12}};
     static const float want[4] = {58, 64, 139, 154};
     atn_context *context = make_context(1);
-    for (int how = 0; how < 4; how++) {
-        float c[5] = {NAN, NAN, NAN, NAN, -1};
-        atn_product_shape shape = {how & 1, how & 2, 2, 2, 3};
+    for (int how = 0; how < 8; how++) {
+        bool add = how & 4;
+        float before = add ? 5 : NAN, c[5] = {before, before, before, before, -1};
+        atn_product_shape shape = {how & 1, how & 2, 2, 2, 3, add};
         cr_assert_eq(atn_product(context, ATN_F32, &shape, how & 1 ? a_flipped[0] : a[0],
                                  how & 2 ? b_flipped[0] : b[0], c),
                      ATN_OK);
         for (int i = 0; i < 4; i++)
-            cr_expect(c[i] == want[i], "case %d, entry %d: %g", how, i, (double)c[i]);
+            cr_expect(c[i] == want[i] + (add ? 5 : 0), "case %d, entry %d: %g", how, i,
+                      (double)c[i]);
         cr_expect(c[4] == -1, "case %d: written beyond", how);
     }
     float c = 3;
