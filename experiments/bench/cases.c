@@ -10,6 +10,7 @@
 #include "bench/xsmm.h"
 #include "common/report.h"
 #include "cost/operators.h"
+#include "train/model.h"
 
 /* SOFT-Tiny's first stage: 2 heads of 32 channels. */
 enum { HEADS = 2, DIM = 32, LSH_CHUNK = 49, LSH_ROUNDS = 8 };
@@ -227,6 +228,33 @@ static void add_operators(bench_list *list, const program_options *s)
     }
 }
 
+/* ---- Steps of training ---- */
+
+static void add_training(bench_list *list, const program_options *s)
+{
+    enum { BATCH = 32 }; /* that of attnum train */
+    static const char *const quick[] = {"softmax", NULL};
+    const char *const *usual = s->effort == EFFORT_QUICK ? quick : model_usual;
+    const char *const *names = s->operators.count ? s->operators.items : usual;
+    for (int i = 0; s->operators.count ? i < s->operators.count : names[i] != NULL; i++) {
+        model_shape shape;
+        if (!model_defaults(names[i], &shape))
+            continue;
+        int64_t grid = shape.side / shape.patch;
+        bench_case c = {.work = BENCH_TRAINING,
+                        .dtype = ATN_F32,
+                        .op = shape.attention->op,
+                        .variant = shape.variant,
+                        .batch = BATCH,
+                        .heads = shape.heads,
+                        .tokens = grid * grid,
+                        .landmarks = cost_has_landmarks(shape.attention->op) ? shape.landmarks : 0,
+                        .dim = shape.width / shape.heads};
+        add_threads(list, s, INT64_MAX, c);
+        end_group(list);
+    }
+}
+
 /* ---- Inverses ---- */
 
 static bool wants_inverse(const program_options *s, atn_inverse_method method)
@@ -396,9 +424,12 @@ static const struct {
     bool with_operator, with_variant; /* whether the option keeps the subject */
     bool on_cuda;
 } subjects[] = {
-    {"operators", add_operators, true, false, true}, {"inverses", add_inverses, false, true, true},
-    {"kernel", add_kernels, false, false, false},    {"gemm", add_gemms, false, false, false},
+    {"operators", add_operators, true, false, true},
+    {"inverses", add_inverses, false, true, true},
+    {"kernel", add_kernels, false, false, false},
+    {"gemm", add_gemms, false, false, false},
     {"exp", add_exps, false, false, false},
+    {"training", add_training, false, false, false},
 };
 
 static bool wants_subject(const program_options *s, int i)
@@ -453,17 +484,22 @@ bool bench_is_hot(const bench_case *c, atn_device device)
     return !bench_is_attention(c) && !(bench_is_inverse(c) && device != ATN_CPU);
 }
 
+static bool has_operator(const bench_case *c)
+{
+    return bench_is_attention(c) || c->work == BENCH_TRAINING;
+}
+
 static const char *operator_text(const bench_case *c)
 {
     static const char *const products[2][2] = {{"AB", "ABt"}, {"AtB", "AtBt"}};
     if (c->work == BENCH_GEMM)
         return products[c->transpose_a][c->transpose_b];
-    return bench_is_attention(c) ? atn_operator_get(c->op)->name : "";
+    return has_operator(c) ? atn_operator_get(c->op)->name : "";
 }
 
 static const char *variant_text(const bench_case *c)
 {
-    if (bench_is_attention(c))
+    if (has_operator(c))
         return atn_operator_get(c->op)->variants[c->variant].name;
     if (c->work == BENCH_KERNEL && c->maker == BENCH_OURS)
         return atn_distance_name(c->distance);

@@ -17,6 +17,7 @@
     X(BENCH_EXPONENTIALS, "exponentials", "exp(-x) of numbers in cache")                           \
     X(BENCH_FORWARD, "forward", "an operator's output")                                            \
     X(BENCH_BACKWARD, "backward", "its gradients by Q, K and V")                                   \
+    X(BENCH_TRAINING, "training", "a step of attnum train: a batch of pictures, and AdamW")        \
     X(BENCH_INVERSE, "inverse", "inverses X of a batch of m x m matrices")                         \
     X(BENCH_SOLVE, "solve", "X W of such a batch, W m x 32; a factor is applied, not inverted")    \
     X(BENCH_KERNEL, "kernel", "exp(-s |q_i - l_j|^2) of n tokens and m landmarks")                 \
@@ -43,7 +44,7 @@ typedef struct {
     bench_work work;
     bench_maker maker;
     atn_dtype dtype;
-    atn_operator op; /* for forward and backward */
+    atn_operator op; /* for forward, backward and training */
     int variant;
     atn_inverse_method inverse; /* of a batch, or of soft's and softpp's A */
     bool interval_known;    /* for solve: the ends of A's spectrum are known from an earlier call */

@@ -19,6 +19,7 @@ static const struct {
     {"kernel", &bench, "kernel matrices, compared with libm and OpenBLAS"},
     {"gemm", &bench, "products, compared with OpenBLAS and libxsmm"},
     {"exp", &bench, "exponentials, compared with libm"},
+    {"training", &bench, "steps of attnum train, with each of its operators"},
     {"memory", &bench_growth, "time and memory against n and m, with exponents"},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };

@@ -431,11 +431,17 @@ static const workload_kind inverses = {open_inverses, run_inverses};
 /* ---- All kinds of work ---- */
 
 static const workload_kind *const kinds[BENCH_WORK_COUNT] = {
-    [BENCH_COPY] = &rate_copy,     [BENCH_ARITHMETIC] = &rate_arithmetic,
-    [BENCH_FORWARD] = &attention,  [BENCH_EXPONENTIALS] = &rate_exponentials,
-    [BENCH_BACKWARD] = &attention, [BENCH_INVERSE] = &inverses,
-    [BENCH_SOLVE] = &inverses,     [BENCH_KERNEL] = &part_kernel,
-    [BENCH_GEMM] = &part_gemm,     [BENCH_EXP] = &part_exp,
+    [BENCH_COPY] = &rate_copy,
+    [BENCH_ARITHMETIC] = &rate_arithmetic,
+    [BENCH_FORWARD] = &attention,
+    [BENCH_EXPONENTIALS] = &rate_exponentials,
+    [BENCH_BACKWARD] = &attention,
+    [BENCH_INVERSE] = &inverses,
+    [BENCH_SOLVE] = &inverses,
+    [BENCH_KERNEL] = &part_kernel,
+    [BENCH_GEMM] = &part_gemm,
+    [BENCH_EXP] = &part_exp,
+    [BENCH_TRAINING] = &bench_training_kind,
 };
 
 double workload_scale(const bench_case *c)
@@ -466,6 +472,7 @@ void workload_close(workload *s)
     while (s->host_count > 0)
         free(s->host[--s->host_count]);
     xsmm_free(s->product);
+    bench_training_free(s->training);
     free(s->infos);
 }
 

@@ -35,6 +35,8 @@ void workload_store_open(atn_context *context, int64_t count, const bench_case *
                          workload_store *store);
 void workload_store_close(workload_store *store);
 
+typedef struct bench_training bench_training;
+
 typedef struct {
     atn_context *context;
     const bench_case *c;
@@ -44,6 +46,7 @@ typedef struct {
     atn_inverse_info *infos; /* for a batch's matrices */
     int64_t steps;           /* for arithmetic */
     xsmm_product *product;
+    bench_training *training;
     void *work;           /* for plain.h */
     double forward_flops; /* of an operator's forward call, for either direction */
     double flops, exps;   /* of one call; 0: unknown */
@@ -91,7 +94,7 @@ void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, fl
 /* Kernel matrices for batched inverses: count m x m matrices in f64, exactly symmetric. */
 void workload_matrices(int set, int64_t count, int64_t m, double *a);
 
-/* ---- For the files that define kinds of work: rates.c, parts.c ---- */
+/* ---- For the files that define kinds of work: rates.c, parts.c, training.c ---- */
 
 /* The s of SOFT's kernel, 1/(2 sqrt(d)). */
 double workload_scale(const bench_case *c);
@@ -114,5 +117,7 @@ typedef struct {
 
 extern const workload_kind rate_copy, rate_arithmetic, rate_exponentials; /* rates.c */
 extern const workload_kind part_kernel, part_gemm, part_exp;              /* parts.c */
+extern const workload_kind bench_training_kind;                           /* training.c */
+void bench_training_free(bench_training *b);                              /* null: nothing */
 
 #endif

@@ -10,7 +10,7 @@ source=$(realpath "$3")
 
 # ---- mistakes ----
 attnum bench soft
-expect_usage "'soft'" 'operators, inverses, kernel, gemm, exp, memory'
+expect_usage "'soft'" 'operators, inverses, kernel, gemm, exp, training, memory'
 attnum bench gemm gemm
 expect_usage "'gemm'" 'twice'
 attnum bench gemm --threads 0
@@ -68,6 +68,10 @@ for quantity in 'openblas / attnum,gemm,AB' 'libm / direct,kernel' 'libm / attnu
     grep -q "^$quantity," parts/bench_ratios.csv
     check "ratios $quantity" $?
 done
+attnum bench training --quick --operator sima --threads 1 --out training
+expect_exit 0
+grep -q '^training,sima,paper,.*,open,' training/bench.csv
+check "a step of training" $?
 attnum bench --quick --variant pivoted-cholesky --m 9 --batch 1,3 --dtype f32 --threads 1,2 --out solve
 expect_exit 0
 [ "$(grep -c '^newton-openblas / pivoted-cholesky,solve,' solve/bench_ratios.csv)" -eq 3 ]

@@ -79,6 +79,10 @@ Test(bench, cases)
         {"gemm --threads=1", BENCH_EXP, ANY, 0},
         {"gemm exp --threads=1", BENCH_EXP, ANY, 2},
         {"exp --threads=1", BENCH_COPY, ANY, 1},
+        {"--threads=1", BENCH_TRAINING, ANY, 10},
+        {"--quick --threads=1", BENCH_TRAINING, ANY, 1},
+        {"--operator=sima", BENCH_TRAINING, ANY, 0},
+        {"training --operator=sima/l2,soft/code --threads=1,2", BENCH_TRAINING, ATN_SIMA, 2},
         {"exp --operator=sima", BENCH_FORWARD, ANY, 0},
         {"kernel --n=8,9 --m=4 --dtype=f32 --threads=1,2", BENCH_KERNEL, ANY, 12},
     };
@@ -748,6 +752,13 @@ Test(bench, counts)
     s = count_work(soft, BENCH_BACKWARD, BENCH_OURS);
     cr_expect_eq(s.exps, 2 * (100 + 400), "P once: %g", s.exps);
     cr_expect(s.bytes == 5.0 * 2 * 40 * 32 * 4, "%g", s.bytes);
+    /* 32 pictures of 196 tokens, 4 blocks of width 64: 64 x 512 weights for queries, keys, values,
+     * output and the MLP of 128, 3 products each; of the patches of 4 pixels 2; sima as above */
+    s = count_work("training --op=sima --threads=1", BENCH_TRAINING, BENCH_OURS);
+    double linear = 6272.0 * (4 * 6 * 64 * 512 + 4 * 4 * 64) + 6 * 32 * 64 * 10;
+    double attention = 64 * (6 * 392 * 32 + 2 * (392 + 980) * 1024.0 + 2 * 1024);
+    cr_expect_eq(s.flops, linear + 4 * attention, "%g", s.flops);
+    cr_expect_eq(s.exps, 4 * 6272.0 * 128, "GELU: %g", s.exps);
 }
 
 /* Our code is compared with the published 20 steps: before convergence one step more or less gives
