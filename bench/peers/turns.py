@@ -13,12 +13,15 @@ MOST_CALLS = 1000
 CLEAN = 0.02
 
 
-def processor():
-    """Its name, as it says itself."""
+def processor(cpuinfo=pathlib.Path("/proc/cpuinfo")):
+    """Its name, as it says itself; where virtual machines hide the number of the model, with its family and model."""
     try:
-        return re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text()).group(1)
-    except (OSError, AttributeError):
+        said = dict(re.findall(r"^(model name|cpu family|model)\s*: (.*)$", cpuinfo.read_text(), re.M))
+        name = said["model name"]
+    except (OSError, KeyError):
         return platform.processor()
+    hidden = not re.search(r"\d", name) and "cpu family" in said and "model" in said
+    return f"{name}, family {said['cpu family']} model {said['model']}" if hidden else name
 
 
 class Ticks:
