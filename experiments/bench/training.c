@@ -70,8 +70,8 @@ static void open_training(workload_store *store, workload *s)
     if (training_defaults(name, &plan)) {
         plan.threads = c->threads;
         plan.epochs = EPOCHS;
-        int code = trainer_create(&plan, &s->training->pictures, &s->training->test,
-                                  &s->training->t);
+        int code =
+            trainer_create(&plan, &s->training->pictures, &s->training->test, &s->training->t);
         s->status = code == EXIT_PASS ? ATN_OK : ATN_ERR_MEMORY;
     } else
         s->status = ATN_ERR_UNSUPPORTED;
