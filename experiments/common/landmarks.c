@@ -79,6 +79,11 @@ int input_set_open_networks(const program_options *s, const char *const *usual, 
     return code;
 }
 
+const char *network_name(const input *in)
+{
+    return input_name(in) + sizeof NETWORK_PREFIX - 1;
+}
+
 void input_set_free(input_set *set)
 {
     for (int i = 0; i < set->count; i++)

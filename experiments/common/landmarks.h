@@ -22,6 +22,8 @@ int input_set_open_names(const program_options *s, const char *const *names, int
  * has the name of each. */
 #define NETWORK_PREFIX "trained:"
 int input_set_open_networks(const program_options *s, const char *const *usual, input_set *set);
+/* Such an input's name as --network has it. */
+const char *network_name(const input *in);
 void input_set_free(input_set *set);
 /* For experiment::input. */
 bool input_set_describe(const input_set *set, int index, const char **name, const char **sha256);

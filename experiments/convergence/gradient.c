@@ -141,15 +141,19 @@ static void matrix_free(gradient_matrix *x)
     bottleneck_free(&x->a);
 }
 
-/* A random symmetric G. Its entries are f32 numbers, so that it is the same in every dtype. */
+void gradient_direction(uint64_t seed, int64_t sample, int64_t m, double *g)
+{
+    random_stream *r = random_create(seed, "gradient", (uint64_t)sample);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++)
+            g[i * m + j] = g[j * m + i] = (double)(float)random_normal(r);
+    random_free(r);
+}
+
 static void draw_direction(gradient_matrix *x, const landmark_point *p)
 {
     int64_t m = x->a.m;
-    random_stream *r = random_create(p->seed, "gradient", (uint64_t)p->sample);
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j <= i; j++)
-            x->g[i * m + j] = x->g[j * m + i] = (double)(float)random_normal(r);
-    random_free(r);
+    gradient_direction(p->seed, p->sample, m, x->g);
     for (int64_t i = 0; i < m * m; i++)
         if (x->a.dtype == ATN_F32)
             ((float *)x->narrow_g)[i] = (float)x->g[i];

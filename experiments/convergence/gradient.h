@@ -16,4 +16,8 @@ typedef struct {
 gradient_error gradient_compare(int64_t size, atn_dtype dtype, const void *got, const double *want,
                                 int k, int taken);
 
+/* A random symmetric matrix g, m x m, with N(0, 1) entries that are f32 numbers, so that it is the
+ * same in every dtype. */
+void gradient_direction(uint64_t seed, int64_t sample, int64_t m, double *g);
+
 #endif

@@ -33,7 +33,7 @@ enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 static const char *const verdicts[] = {"lower", "no difference", "higher"};
 
 #define ROW(X)                                                                                     \
-    X(TEXT, network, "", "the trained network, as --network names it", name_of(p->in))             \
+    X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))        \
     X(TEXT, operator, "", "see attnum list operators", shape->attention->name)                     \
     X(TEXT, variant, "", "of the operator", shape->attention->variants[shape->variant].name)       \
     X(TEXT, change, "", "what was changed after training; none: nothing", p->change->name)         \
@@ -89,11 +89,6 @@ typedef struct {
     int64_t points;
     accuracy_point *all;
 } accuracy_sweep;
-
-static const char *name_of(const input *in)
-{
-    return input_name(in) + sizeof NETWORK_PREFIX - 1;
-}
 
 static int open_networks(const program_options *s, input_set *networks)
 {
@@ -191,7 +186,7 @@ static bool input_at(const void *state, int index, const char **name, const char
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const accuracy_point *p = &((const accuracy_sweep *)state)->all[point];
-    snprintf(buffer, size, "%s %s sample %" PRId64 " seed %" PRIu64, name_of(p->in),
+    snprintf(buffer, size, "%s %s sample %" PRId64 " seed %" PRIu64, network_name(p->in),
              p->change->name, p->sample, p->seed);
 }
 
@@ -247,7 +242,8 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         for (int64_t i = 0; i < w->pictures && status >= 0; i += SLICE)
             status = classify(w, point, &n, forward, i, pixels, raw);
         if (status < 0) {
-            report_error("%s, %s: %s", name_of(p->in), p->change->name, atn_last_error(context));
+            report_error("%s, %s: %s", network_name(p->in), p->change->name,
+                         atn_last_error(context));
             code = EXIT_ENVIRONMENT;
         }
     }

@@ -17,15 +17,10 @@
 #include "registry.h"
 #include "train/trained.h"
 
-static const char *name_of(const input *in)
-{
-    return input_name(in) + sizeof NETWORK_PREFIX - 1;
-}
-
 /* ---- maps.csv ---- */
 
 #define ROW(X)                                                                                     \
-    X(TEXT, network, "", "the trained network, as --network names it", name_of(p->in))             \
+    X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))        \
     X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)         \
     X(INTEGER, block, "", "the block, from 0", p->block)                                           \
     X(INTEGER, head, "", "the head, from 0", h->head)                                              \
@@ -92,7 +87,7 @@ static int check_network(const program_options *s, const input *in)
     const trained *network = input_network(in);
     if (!(trained_properties(network) & ATN_IS_LINEAR)) {
         report_error("--network %s: it has no attention matrix, its output is not linear in V",
-                     name_of(in));
+                     network_name(in));
         return EXIT_USAGE;
     }
     int64_t side = trained_side(network);
@@ -100,7 +95,7 @@ static int check_network(const program_options *s, const input *in)
         return EXIT_PASS;
     report_error("--query %" PRId64 "x%" PRId64 ": %s has %" PRId64 "x%" PRId64
                  " patches, expected one from 0x0 to %" PRId64 "x%" PRId64,
-                 s->query_row, s->query_col, name_of(in), side, side, side - 1, side - 1);
+                 s->query_row, s->query_col, network_name(in), side, side, side - 1, side - 1);
     return EXIT_USAGE;
 }
 
@@ -162,7 +157,8 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
     snprintf(buffer, size,
              "%s block %" PRId64 " head %" PRId64 " sample %" PRId64 " seed %" PRIu64
              " query %" PRId64 "x%" PRId64,
-             name_of(p->in), p->block, p->head, p->sample, p->seed, p->query_row, p->query_col);
+             network_name(p->in), p->block, p->head, p->sample, p->seed, p->query_row,
+             p->query_col);
 }
 
 static void replay(const void *state, int64_t point, options_point *options)

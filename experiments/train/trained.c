@@ -362,6 +362,14 @@ int64_t trained_heads(const trained *t)
     return t->shape.heads;
 }
 
+double trained_number(const trained *t, const char *name)
+{
+    cJSON *metadata = cJSON_Parse(t->weights.metadata);
+    double number = cJSON_GetNumberValue(cJSON_GetObjectItem(metadata, name));
+    cJSON_Delete(metadata);
+    return number;
+}
+
 /* ---- A head ---- */
 
 /* A dense copy of the rows of one head, to be freed; null: the block has no such part. */

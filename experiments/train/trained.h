@@ -66,5 +66,7 @@ unsigned trained_properties(const trained *t);
 /* The numbers of blocks and of heads in the network. */
 int64_t trained_depth(const trained *t);
 int64_t trained_heads(const trained *t);
+/* A number of the metadata, such as "steps"; NaN if there is none. */
+double trained_number(const trained *t, const char *name);
 
 #endif
