@@ -35,6 +35,7 @@ const experiment *const experiments[] = {
     &networks_counts,
     &networks_maps,
     &networks_accuracy,
+    &networks_epochs,
     NULL,
 };
 

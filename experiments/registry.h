@@ -22,6 +22,7 @@ extern const experiment cost_memory;
 extern const experiment networks_counts;
 extern const experiment networks_maps;
 extern const experiment networks_accuracy;
+extern const experiment networks_epochs;
 extern const experiment cost_time;
 extern const experiment accuracy_operators;
 extern const experiment attention_maps;

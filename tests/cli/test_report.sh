@@ -31,7 +31,7 @@ expect_exit 0
 attnum report r
 expect_exit 0
 expect_quiet
-expect_stdout 'whole 4, missing 16 → r/index.html'
+expect_stdout 'whole 4, missing 17 → r/index.html'
 grep -q '<dt>Commit</dt><dd>[0-9a-f]\{7,\}\|<dt>Commit</dt><dd>unknown' r/index.html
 check 'the commit of the sources' $?
 cp r/index.html first
@@ -57,7 +57,7 @@ if command -v python3 >/dev/null; then
     attnum report r
     expect_exit 0
     expect_quiet
-    expect_stdout 'skipped 1, check failed 1, changed 1, missing 17'
+    expect_stdout 'skipped 1, check failed 1, changed 1, missing 18'
     expect_state networks/counts changed
     expect_state spectral/softmax missing
     expect_state spectral/bounds check-failed

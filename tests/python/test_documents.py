@@ -88,7 +88,7 @@ class Gnuplot(InFolder):
         for name, options in (("convergence/curves", ["--input", "photos", "--variant", "nr-paper", "--dtype", "f64"]),
                               ("convergence/precision", ["--input", "photos"]), ("spectral/sampling", ["--input", "iid"]),
                               ("attention/maps", ["--stage", "3"]), ("networks/maps", []),
-                              ("networks/accuracy", ["--network", "sima"])):
+                              ("networks/accuracy", ["--network", "sima"]), ("networks/epochs", [])):
             with self.subTest(name=name):
                 self.run_program(_program.path(), "run", name, "--quick", *options)
                 replot = command.replace("convergence/curves", name)
