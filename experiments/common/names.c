@@ -17,28 +17,26 @@ int names_find(const char *const *names, const char *text)
 
 enum { LONGEST = 64 };
 
-/* Levenshtein's distance by one row of its table; texts longer than LONGEST count as distant. */
+/* Levenshtein's distance, in which two neighbours that are swapped count as one change, too; texts
+ * longer than LONGEST count as distant. */
 static size_t edit_distance(const char *a, const char *b)
 {
-    size_t rows = strlen(a), cols = strlen(b), row[LONGEST + 1];
+    size_t rows = strlen(a), cols = strlen(b), d[LONGEST + 1][LONGEST + 1];
     if (rows > LONGEST || cols > LONGEST)
         return LONGEST;
-    for (size_t j = 0; j <= cols; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= rows; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= cols; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = best;
+    for (size_t i = 0; i <= rows; i++)
+        for (size_t j = 0; j <= cols; j++) {
+            size_t best = i == 0 ? j : d[i - 1][j] + 1;
+            if (i > 0 && j > 0 && d[i - 1][j - 1] + (a[i - 1] != b[j - 1]) < best)
+                best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (j > 0 && d[i][j - 1] + 1 < best)
+                best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
         }
-    }
-    return row[cols];
+    return d[rows][cols];
 }
 
 /* A name that contains the text, or one of which at most half the letters would have to change; or

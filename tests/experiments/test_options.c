@@ -599,7 +599,8 @@ Test(options, near_names_of_operators_are_named)
 {
     static const char *const rows[][2] = {{"--operator=sotf", "did you mean soft?"},
                                           {"--operator=soft/papr", "did you mean soft/paper?"},
-                                          {"--storage=fp16", "did you mean f16?"}};
+                                          {"--storage=fp16", "did you mean f16?"},
+                                          {"--sede=1", "did you mean seed?"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         program_options s;
         char text[4096];
