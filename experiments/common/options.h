@@ -19,14 +19,15 @@
 enum { SHARDS_MOST = 1000000 };
 
 /* What the help of an option says of it if it is not given. */
-#define DEFAULT_SEED        1
-#define DEFAULT_HEADS       8 /* of inspect */
-#define DEFAULT_EPOCHS      10
-#define DEFAULT_PATCH       2
-#define DEFAULT_CASE_HEADS  2
-#define DEFAULT_CASE_BATCH  1
-#define DEFAULT_CASE_TOKENS 72
-#define DEFAULT_CASE_WIDTH  16
+#define DEFAULT_SEED          1
+#define DEFAULT_HEADS         8 /* of inspect */
+#define DEFAULT_EPOCHS        10
+#define DEFAULT_PATCH         2
+#define DEFAULT_TRAINED_HEADS 2
+#define DEFAULT_CASE_HEADS    2
+#define DEFAULT_CASE_BATCH    1
+#define DEFAULT_CASE_TOKENS   72
+#define DEFAULT_CASE_WIDTH    16
 
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
 
@@ -80,9 +81,9 @@ typedef struct {
 
 /* The options of `train`; 0 and null if not given. */
 typedef struct {
-    int64_t epochs, images, patch;
+    int64_t epochs, images, patch, side, heads;
     bool keep_epochs;
-    const char *dataset;
+    const char *dataset, *start;
 } train_arguments;
 
 /* The options, in the order of the fingerprint and of --help:
@@ -233,6 +234,17 @@ typedef struct {
       .most = 28)                                                                                  \
     X(KEEP_EPOCHS, "keep-epochs", NULL, flag, train.keep_epochs, KEPT,                             \
       "leave the weights of every epoch, too, from the initial ones, epoch 0, on")                 \
+    X(SIDE, "side", "S", integer, train.side, RESULT,                                              \
+      "enlarge the pictures to S x S pixels, a multiple of 28 (default 28)",                       \
+      "Pixels are repeated; patches and the landmarks' windows keep their sizes, so that there "   \
+      "are more tokens and, of soft and softpp, more landmarks.",                                  \
+      .least = 28, .most = 4096)                                                                   \
+    X(TRAIN_HEADS, "heads", "N", integer, train.heads, RESULT,                                     \
+      "heads, each 32 wide (default " TEXT_OF(DEFAULT_TRAINED_HEADS) ")",                          \
+      "The network is 32 N wide, its MLP 64 N.", .least = 1, .most = 64)                           \
+    X(START, "start", "WEIGHTS", text, train.start, KEPT,                                          \
+      "start from the weights of FILE.npz or of a network in data/trained",                        \
+      "Learned positions are interpolated to the pictures' grid.")                                 \
     X(DATASET, "dataset", "FOLDER", text, train.dataset, KEPT,                                     \
       "where Fashion-MNIST is (default that of Debian's package)")                                 \
     X(EMIT_CASE, "emit-case", "FOLDER", text, emit_case, WHERE_GIVEN,                              \

@@ -140,6 +140,7 @@ bool change_applies(const change *c, const model_shape *shape)
 {
     atn_attention_desc desc = atn_attention_variant(shape->attention->op, shape->variant, ATN_F32);
     return c->operators >> shape->attention->op & 1 &&
+           (!c->factor || shape->side == FASHION_SIDE) &&
            (!c->iterated || desc.inverse.method != ATN_INVERSE_PIVOTED_CHOLESKY);
 }
 

@@ -91,9 +91,9 @@ static const column columns[] = {ROW(LIST_COLUMN)};
 
 /* Columns of epochs.csv. */
 static const char *const measures[] = {
-    "condition", "ridge_condition", "lambda_min",    "rank_f64",    "rank_f32",
-    "residual",  "range_residual",  "inverse_residual", "residual_steps", "range_steps",
-    "inverse_steps", "eq12_error",  "eq12_cosine",   "eq12_exact_error"};
+    "condition",     "ridge_condition", "lambda_min",       "rank_f64",        "rank_f32",
+    "residual",      "range_residual",  "inverse_residual", "residual_steps",  "range_steps",
+    "inverse_steps", "eq12_error",      "eq12_cosine",      "eq12_exact_error"};
 enum { MEASURES = sizeof measures / sizeof *measures };
 
 #define BLOCK_ROW(X)                                                                               \
@@ -104,15 +104,15 @@ enum { MEASURES = sizeof measures / sizeof *measures };
     X(TEXT, measure, "", "the column of epochs.csv", name)                                         \
     X(INTEGER, matrices, "", "its rows: heads and pictures of the block", count)                   \
     X(INTEGER, missing, "", "how many of them lack the value", missing)                            \
-    X(REAL_IF, median, "", "missing ones count as larger than all others",                         \
-      !isnan(middle), middle)                                                                      \
+    X(REAL_IF, median, "", "missing ones count as larger than all others", !isnan(middle), middle) \
     X(REAL_IF, least, "", "the smallest value", missing < count, values[0])                        \
     X(REAL_IF, most, "", "the largest", missing < count, values[count - missing - 1])
 static const column block_columns[] = {BLOCK_ROW(LIST_COLUMN)};
 
 enum { MATRICES, BLOCKS, OUTPUTS };
 static const output_spec outputs[OUTPUTS] = {
-    [MATRICES] = {"epochs", "The bottleneck matrices of trained networks, their inverses and Eq. 12.",
+    [MATRICES] = {"epochs",
+                  "The bottleneck matrices of trained networks, their inverses and Eq. 12.",
                   columns, sizeof columns / sizeof *columns},
     [BLOCKS] = {"epochs_blocks", "Medians and extremes over heads and pictures.", block_columns,
                 sizeof block_columns / sizeof *block_columns},
@@ -207,8 +207,7 @@ static const epoch_point *point_of(const void *state, int64_t point)
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const epoch_point *p = point_of(state, point);
-    snprintf(buffer, size,
-             "%s block %" PRId64 " head %" PRId64 " sample %" PRId64 " seed %" PRIu64,
+    snprintf(buffer, size, "%s block %" PRId64 " head %" PRId64 " sample %" PRId64 " seed %" PRIu64,
              network_name(p->in), p->block, p->head, p->sample, p->seed);
 }
 
@@ -246,8 +245,8 @@ static int make_matrices(const epoch_point *p, const trained_head *h, atn_contex
     atn_tensor tokens = atn_tensor_dense(h->q, ATN_F64, 1, 1, side * side, TOKEN_DIM);
     atn_tensor landmarks = atn_tensor_dense(l, ATN_F64, 1, 1, m, TOKEN_DIM);
     atn_tensor a = atn_tensor_dense(kernel, ATN_F64, 1, 1, m, m);
-    double scale = atn_kernel_scale(h->desc.scale, h->desc.scale_value, trained_heads(network),
-                                    TOKEN_DIM);
+    double scale =
+        atn_kernel_scale(h->desc.scale, h->desc.scale_value, trained_heads(network), TOKEN_DIM);
     atn_status status = staged_sample(context, &h->desc.sampling, &tokens, &landmarks);
     if (status >= 0)
         status = staged_gaussian_self(context, h->desc.distance, scale, &landmarks, &a);
@@ -293,10 +292,11 @@ static int measure_residuals(measurement *x, const atn_inverse_desc *published,
     atn_inverse_info info = {0};
     atn_inverse_desc desc = *published;
     desc.iterations = MOST_STEPS;
-    atn_trace of_a = {.capacity = MOST_STEPS + 1,
-                      .values = {[ATN_METRIC_RESIDUAL] = values[RESIDUAL],
-                                 [ATN_METRIC_RANGE_RESIDUAL] = values[RANGE]},
-                      .projector = projector};
+    atn_trace of_a = {
+        .capacity = MOST_STEPS + 1,
+        .values =
+            {[ATN_METRIC_RESIDUAL] = values[RESIDUAL], [ATN_METRIC_RANGE_RESIDUAL] = values[RANGE]},
+        .projector = projector};
     if (code == EXIT_PASS)
         code = bottleneck_invert(&x->a, context, &desc, &info, &of_a);
     x->alpha = info.alpha;
@@ -458,11 +458,13 @@ static void add_block(const table *raw, int64_t first, const char *name, table *
  * after the other's. */
 static void print_blocks(const table *blocks)
 {
-    static const char *const shown[] = {"condition",     "rank_f32",   "residual", "inverse_residual",
-                                        "inverse_steps", "eq12_error", "eq12_exact_error"};
+    static const char *const shown[] = {"condition",        "rank_f32",      "residual",
+                                        "inverse_residual", "inverse_steps", "eq12_error",
+                                        "eq12_exact_error"};
     enum { SHOWN = sizeof shown / sizeof *shown, NAMES = 3 };
-    column of[NAMES + SHOWN] = {
-        {"run", COLUMN_TEXT, "", ""}, {"epoch", COLUMN_INTEGER, "", ""}, {"block", COLUMN_INTEGER, "", ""}};
+    column of[NAMES + SHOWN] = {{"run", COLUMN_TEXT, "", ""},
+                                {"epoch", COLUMN_INTEGER, "", ""},
+                                {"block", COLUMN_INTEGER, "", ""}};
     for (int i = 0; i < SHOWN; i++)
         of[NAMES + i] = (column){shown[i], COLUMN_REAL, "", ""};
     table *lines = table_create(of, NAMES + SHOWN);

@@ -31,7 +31,7 @@ bool model_defaults(const char *name, model_shape *shape)
                            .side = 28,
                            .patch = DEFAULT_PATCH,
                            .width = 64,
-                           .heads = 2,
+                           .heads = DEFAULT_TRAINED_HEADS,
                            .depth = 4,
                            .hidden = 128,
                            .classes = 10,
@@ -241,6 +241,7 @@ int model_create(const model_shape *shape, model *m)
     int code = check_shape(shape);
     if (code != EXIT_PASS)
         return code;
+    m->shape.residual = residual_side(shape);
     atn_operator op = shape->attention->op;
     int64_t c = shape->width, p = shape->patch;
     m->grid = shape->side / p;

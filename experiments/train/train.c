@@ -13,6 +13,7 @@
 #include "common/progress.h"
 #include "common/report.h"
 #include "common/signals.h"
+#include "train/trained.h"
 #include "train/trainer.h"
 
 /* ---- Columns ---- */
@@ -64,6 +65,8 @@ typedef struct {
     fashion_set sets[2]; /* training, test */
     int64_t count;
     training *plans;
+    trained *start; /* null: initial values are drawn */
+    char start_sha256[SHA256_HEX_SIZE];
 } train_state;
 
 static const char *const set_names[2] = {"train", "t10k"};
@@ -81,9 +84,41 @@ static void add_plans(train_state *w, const char *name)
                       : s->effort == EFFORT_QUICK ? 2
                                                   : plan.epochs;
         plan.shape.patch = s->train.patch ? s->train.patch : plan.shape.patch;
+        if (s->train.heads) {
+            plan.shape.heads = s->train.heads;
+            plan.shape.width = TOKEN_DIM * s->train.heads;
+            plan.shape.hidden = 2 * plan.shape.width;
+        }
+        if (s->train.side)
+            plan.shape = model_enlarged(&plan.shape, s->train.side / FASHION_SIDE);
         w->plans = must_resize(w->plans, (size_t)w->count + 1, sizeof *w->plans);
         w->plans[w->count++] = plan;
     }
+}
+
+static int open_start(train_state *w)
+{
+    struct sha256_ctx state;
+    sha256_init(&state);
+    int code = w->s->train.start ? trained_open(w->s->train.start, &w->start) : EXIT_PASS;
+    if (code == EXIT_PASS && w->start) {
+        code = sha256_add_file(&state, trained_path(w->start));
+        sha256_hex(&state, w->start_sha256);
+    }
+    return code;
+}
+
+/* Checks a plan's shape, and fills in the values that it starts from, if those are a file's. */
+static int check_plan(train_state *w, training *plan)
+{
+    model m;
+    double *start = NULL;
+    int code = w->start ? trained_network(w->start, &plan->shape, &m, &start)
+                        : model_create(&plan->shape, &m);
+    model_free(&m);
+    plan->start = start;
+    plan->start_sha256 = w->start_sha256;
+    return code;
 }
 
 static int prepare(const program_options *s, void **state, int64_t *points)
@@ -96,14 +131,17 @@ static int prepare(const program_options *s, void **state, int64_t *points)
         add_plans(w, s->operators.count ? s->operators.items[i] : names[i]);
     *points = w->count;
     int code = EXIT_PASS;
+    if (s->train.side % FASHION_SIDE != 0) {
+        report_error("--side %" PRId64 ": expected a multiple of %d", s->train.side, FASHION_SIDE);
+        return EXIT_USAGE;
+    }
     for (int i = 0; i < 2 && code == EXIT_PASS; i++)
         code = fashion_read(s->train.dataset ? s->train.dataset : FASHION_FOLDER, set_names[i],
                             &w->sets[i]);
-    for (int64_t i = 0; i < w->count && code == EXIT_PASS; i++) {
-        model m;
-        code = model_create(&w->plans[i].shape, &m);
-        model_free(&m);
-    }
+    if (code == EXIT_PASS)
+        code = open_start(w);
+    for (int64_t i = 0; i < w->count && code == EXIT_PASS; i++)
+        code = check_plan(w, &w->plans[i]);
     return code;
 }
 
@@ -112,6 +150,9 @@ static void release(void *state)
     train_state *w = state;
     fashion_free(&w->sets[0]);
     fashion_free(&w->sets[1]);
+    for (int64_t i = 0; i < w->count; i++)
+        free((double *)w->plans[i].start);
+    trained_free(w->start);
     free(w->plans);
     free(w);
 }
@@ -125,10 +166,11 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static bool get_input(const void *state, int index, const char **name, const char **sha256)
 {
-    if (index > 1)
+    const train_state *w = state;
+    if (index > (w->start ? 2 : 1))
         return false;
-    *name = set_names[index];
-    *sha256 = ((const train_state *)state)->sets[index].sha256;
+    *name = index < 2 ? set_names[index] : w->s->train.start;
+    *sha256 = index < 2 ? w->sets[index].sha256 : w->start_sha256;
     return true;
 }
 

@@ -130,6 +130,8 @@ static bool get_shape(const cJSON *metadata, model_shape *shape)
                  {"landmarks", &shape->landmarks}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         known = known && get_size(metadata, sizes[i].name, 4096, sizes[i].value);
+    if (cJSON_HasObjectItem(metadata, "residual")) /* which older files lack */
+        known = known && get_size(metadata, "residual", 4096, &shape->residual);
     return known && shape->width == shape->heads * TOKEN_DIM && shape->side % FASHION_SIDE == 0;
 }
 
@@ -340,6 +342,11 @@ int64_t trained_side(const trained *t)
 const model_shape *trained_shape(const trained *t)
 {
     return &t->shape;
+}
+
+const char *trained_path(const trained *t)
+{
+    return t->path;
 }
 
 const fashion_set *trained_pictures(const trained *t)

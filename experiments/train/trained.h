@@ -59,6 +59,7 @@ int trained_tokens(const trained *t, const input_draw *draw, double *tokens);
  * failure one line on stderr. Both are to be freed in any case. */
 int trained_network(const trained *t, const model_shape *shape, model *m, double **data);
 const model_shape *trained_shape(const trained *t); /* in which it was trained */
+const char *trained_path(const trained *t);         /* of its file */
 const fashion_set *trained_pictures(const trained *t);
 
 /* The properties of the operator's variant: ATN_IS_LINEAR, ... */

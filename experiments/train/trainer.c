@@ -141,7 +141,7 @@ int trainer_create(const training *plan, const fashion_set *train, const fashion
     double *start = must_allocate(size, sizeof *start);
     model_initialise(&t->m, plan->seed, start);
     for (size_t i = 0; i < size; i++)
-        t->parameters[i] = (float)start[i];
+        t->parameters[i] = (float)(plan->start ? plan->start : start)[i];
     free(start);
     return open_workers(t);
 }
@@ -401,17 +401,22 @@ int trainer_write(const trainer *t, const char *folder, const char *name, const 
 char *trainer_plan(const trainer *t)
 {
     const training *p = &t->plan;
-    const model_shape *s = &p->shape;
-    return must_format(
+    const model_shape *s = &t->m.shape;
+    char *start = p->start ? must_format(", \"start_sha256\": \"%s\"", p->start_sha256)
+                           : must_format("%s", "");
+    char *text = must_format(
         "\"operator\": \"%s\", \"variant\": \"%s\", \"seed\": %" PRIu64 ", \"side\": %" PRId64
         ", \"patch\": %" PRId64 ", \"width\": %" PRId64 ", \"heads\": %" PRId64
         ", \"depth\": %" PRId64 ", \"hidden\": %" PRId64 ", \"landmarks\": %" PRId64
-        ", \"epochs\": %" PRId64 ", \"batch\": %" PRId64 ", \"images\": %" PRId64
-        ", \"rate\": %.17g, \"decay\": %.17g, \"clip\": %.17g"
-        ", \"smoothing\": %.17g, \"train_sha256\": \"%s\", \"test_sha256\": \"%s\"",
+        ", \"residual\": %" PRId64 ", \"epochs\": %" PRId64 ", \"batch\": %" PRId64
+        ", \"images\": %" PRId64 ", \"rate\": %.17g, \"decay\": %.17g, \"clip\": %.17g"
+        ", \"smoothing\": %.17g, \"train_sha256\": \"%s\", \"test_sha256\": \"%s\"%s",
         s->attention->name, s->attention->variants[s->variant].name, p->seed, s->side, s->patch,
-        s->width, s->heads, s->depth, s->hidden, s->landmarks, p->epochs, p->batch, t->images,
-        p->rate, p->decay, p->clip, p->smoothing, t->train->sha256, t->test->sha256);
+        s->width, s->heads, s->depth, s->hidden, s->landmarks, s->residual, p->epochs, p->batch,
+        t->images, p->rate, p->decay, p->clip, p->smoothing, t->train->sha256, t->test->sha256,
+        start);
+    free(start);
+    return text;
 }
 
 /* The metadata of a checkpoint: the plan and the step. To be freed. */

@@ -19,6 +19,8 @@ typedef struct {
     double clip;    /* bound on the gradient's Euclidean norm */
     double smoothing; /* label smoothing */
     int threads;
+    const double *start;      /* the initial values; null: drawn from the seed */
+    const char *start_sha256; /* of the file that they are from */
 } training;
 
 /* 10 epochs, batches of 32, rate 2e-3, decay 0.05, clip 1, smoothing 0.1. name and result as in

@@ -3,11 +3,13 @@
 """test_train.py PROGRAM: attnum train on made-up pictures: its files, --resume after kill -9 and SIGTERM to the same bits,
 threads, and what it refuses."""
 import csv
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -124,6 +126,62 @@ def kept_epochs():
         check(len(set(scores)) == 3, f"no two epochs are equal: {scores}")
 
 
+def member(path, name):
+    with zipfile.ZipFile(path) as file:
+        return file.read(name)
+
+
+def numbers(path, name):
+    """An array of f32, without its header."""
+    content = member(path, name)
+    return struct.unpack(f"<{(len(content) - 128) // 4}f", content[128:])
+
+
+SHORT = ["train", "--dataset", "data", "--operator", "sima", "--patch", "4", "--epochs", "1", "--images", "64"]
+
+
+def shapes():
+    """--side and --heads: what the metadata say, and tokens of such networks."""
+    for words, expected in ((("--side", "56"), {"side": 56, "heads": 2, "width": 64, "hidden": 128}),
+                            (("--heads", "1"), {"side": 28, "heads": 1, "width": 32, "hidden": 64})):
+        out = words[0].strip("-")
+        subprocess.run([program, *SHORT, *words, "--out", out], check=True, capture_output=True)
+        path = f"{out}/trained/sima-paper-seed1.npz"
+        said = json.loads(member(path, "metadata.json"))
+        check({name: said[name] for name in expected} == expected, f"{words}: {said}")
+        tokens = (said["side"] // 4) ** 2
+        check(len(numbers(path, "position.npy")) == tokens * said["width"], f"{words}: the positions")
+        words = ["run", "spectral/softmax", "--n", str(tokens), "--samples", "1", "--input", f"trained:{path}"]
+        child = subprocess.run([program, *words, "--out", "tokens"], capture_output=True, text=True)
+        check(child.returncode == 0, f"{words}: {child.stderr}")
+
+
+def starts():
+    """--start: the file's weights, with positions between those of its grid, and the file's SHA-256."""
+    file = "one/trained/sima-paper-seed1.npz"
+    words = [program, *SHORT, "--keep-epochs", "--start", file]
+    for side in (28, 56):
+        subprocess.run([*words, "--side", str(side), "--seed", "5", "--out", f"from{side}"], check=True, capture_output=True)
+        first, last = (f"from{side}/trained/sima-paper-seed5{end}.npz" for end in ("-epoch0", ""))
+        for name in zipfile.ZipFile(file).namelist():
+            if name != "metadata.json" and (name, side) != ("position.npy", 56):
+                check(member(first, name) == member(file, name), f"--side {side}: {name}")
+        said = json.loads(member(first, "metadata.json"))
+        check(said["start_sha256"] == hashlib.sha256(pathlib.Path(file).read_bytes()).hexdigest(), f"{said}")
+        check(said["steps"] == 0 and member(first, "patch.weight.npy") != member(last, "patch.weight.npy"), "it is trained")
+    old, new = numbers(file, "position.npy"), numbers("from56/trained/sima-paper-seed5-epoch0.npz", "position.npy")
+    for row in range(14):
+        for column in range(14):
+            y, x = (min(max((i + 0.5) / 2 - 0.5, 0), 6) for i in (row, column))
+            want = sum(max(0, 1 - abs(y - i)) * max(0, 1 - abs(x - j)) * old[(7 * i + j) * 64 + 3]
+                       for i in range(7) for j in range(7))
+            check(abs(new[(14 * row + column) * 64 + 3] - want) < 1e-6, f"the position of token {row}, {column}")
+    for more, code, says in ((("--heads", "3"), 3, "another shape"), (("--operator", "soft"), 3, "another shape"),
+                             (("--side", "30"), 2, "--side 30: expected a multiple of 28")):
+        child = subprocess.run([*words, *more, "--out", "x"], capture_output=True, text=True)
+        check(child.returncode == code and says in child.stderr, f"{more}: {child.returncode} {child.stderr}")
+
+
 def odd_checkpoints():
     """What is no file of ours in a checkpoint's place ends with one line, or is replaced; it is not followed."""
     path = pathlib.Path("odd/trained/xnorm-paper-seed1.npz.checkpoint")
@@ -210,7 +268,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, columns, options, kept_epochs, odd_checkpoints, stopped_runs, shards, refused, shipped):
+    for step in (whole_runs, columns, options, kept_epochs, shapes, starts, odd_checkpoints, stopped_runs, shards, refused, shipped):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")

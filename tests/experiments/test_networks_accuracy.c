@@ -423,6 +423,14 @@ Test(networks_accuracy, changes_apply_where_they_mean_something)
         for (int c = 0; c < change_count; c++)
             count += change_applies(&changes[c], &shape);
         cr_expect_eq(count, rows[i].count, "%s: %d", rows[i].name, count);
+        shape.side = 2 * FASHION_SIDE; /* trained on such pictures: it is not given larger ones */
+        for (int c = 0; c < change_count; c++)
+            cr_expect_eq(change_applies(&changes[c], &shape),
+                         change_applies(&changes[c], &(model_shape){.attention = shape.attention,
+                                                                    .variant = shape.variant,
+                                                                    .side = FASHION_SIDE}) &&
+                             strncmp(changes[c].name, "side-56", 7) != 0,
+                         "%s %s", rows[i].name, changes[c].name);
     }
 }
 

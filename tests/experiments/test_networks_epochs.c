@@ -207,9 +207,9 @@ static void check_row(const table *t, int64_t row, const spectrum *x, double num
     const struct {
         const char *name;
         double want;
-    } cells[] = {{"residual", want.residual},     {"range_residual", want.range},
+    } cells[] = {{"residual", want.residual},        {"range_residual", want.range},
                  {"inverse_residual", want.inverse}, {"eq12_error", want.eq12},
-                 {"eq12_cosine", want.cosine},    {"eq12_exact_error", want.exact}};
+                 {"eq12_cosine", want.cosine},       {"eq12_exact_error", want.exact}};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
         cr_expect(near(cell_real(t, row, cells[i].name), cells[i].want),
                   "row %" PRId64 ": %s %.10g, expected %.10g", row, cells[i].name,
@@ -274,7 +274,8 @@ Test(networks_epochs, equal_landmarks)
     for (int64_t row = 0; row < table_rows(t); row++) {
         cr_expect(cell_integer(t, row, "rank_f64") == 1 && cell_integer(t, row, "rank_f32") == 1);
         cr_expect(cell_real(t, row, "residual") == 1 && cell_missing(t, row, "residual_steps"));
-        cr_expect(cell_missing(t, row, "eq12_exact_error") && cell_missing(t, row, "inverse_steps"));
+        cr_expect(cell_missing(t, row, "eq12_exact_error") &&
+                  cell_missing(t, row, "inverse_steps"));
     }
     table_free(t);
 }

@@ -248,6 +248,37 @@ Test(train_trained, positions_are_interpolated)
     release(&w);
 }
 
+static void expect_refused(const char *text, const char *expected, int want);
+
+/* A network for larger pictures keeps the windows of its convolutions, as its metadata say: on its
+ * grid of 28 x 28 tokens that of V would otherwise be 5 x 5. */
+Test(train_trained, a_network_of_larger_pictures)
+{
+#define LARGER(more)                                                                               \
+    "{\"operator\": \"soft\", \"variant\": \"code\", \"side\": 56, \"patch\": 2, \"width\": 64, "  \
+    "\"heads\": 2, \"depth\": 2, \"hidden\": 128, \"landmarks\": 196" more "}"
+    network w;
+    model_shape shape;
+    cr_assert(model_defaults("soft/code", &shape));
+    shape.depth = DEPTH;
+    shape = model_enlarged(&shape, 2);
+    cr_assert_eq(model_create(&shape, &w.m), EXIT_PASS);
+    w.data = must_allocate((size_t)w.m.size, sizeof *w.data);
+    write_weights(&w, LARGER(", \"residual\": 3"), NULL);
+    trained *t = open_trained("w.npz");
+    cr_expect(trained_side(t) == 28 && trained_shape(t)->residual == 3 &&
+              trained_shape(t)->landmarks == 196);
+    cr_expect_str_eq(trained_path(t), "w.npz");
+    trained_free(t);
+    write_weights(&w, LARGER(""), NULL);
+    expect_refused("w.npz", "attention.residual has another shape", EXIT_ENVIRONMENT);
+    write_weights(&w, LARGER(", \"residual\": 5"), NULL);
+    expect_refused("w.npz", "attention.residual has another shape", EXIT_ENVIRONMENT);
+    write_weights(&w, LARGER(", \"residual\": 0"), NULL);
+    expect_refused("w.npz", "metadata.json is not that of a network", EXIT_ENVIRONMENT);
+    release(&w);
+}
+
 static void expect_refused(const char *text, const char *expected, int want)
 {
     trained *t;

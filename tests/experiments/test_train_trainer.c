@@ -104,14 +104,50 @@ Test(train_trainer, a_plan_names_all_that_the_weights_depend_on)
     plan.rate = 0.25, plan.decay = 0.5, plan.clip = 0.75, plan.smoothing = 0.125;
     trainer *t = begin(&plan);
     char *got = trainer_plan(t);
-    cr_expect_str_eq(got, "\"operator\": \"linformer\", \"variant\": \"projected\", \"seed\": 6, "
-                          "\"side\": 28, \"patch\": 4, \"width\": 18, \"heads\": 9, \"depth\": 2, "
-                          "\"hidden\": 12, \"landmarks\": 49, \"epochs\": 5, \"batch\": 16, "
-                          "\"images\": 48, \"rate\": 0.25, \"decay\": 0.5, \"clip\": 0.75, "
-                          "\"smoothing\": 0.125, \"train_sha256\": \"train\", "
-                          "\"test_sha256\": \"test\"");
+    cr_expect_str_eq(
+        got, "\"operator\": \"linformer\", \"variant\": \"projected\", \"seed\": 6, "
+             "\"side\": 28, \"patch\": 4, \"width\": 18, \"heads\": 9, \"depth\": 2, "
+             "\"hidden\": 12, \"landmarks\": 49, \"residual\": 3, \"epochs\": 5, \"batch\": 16, "
+             "\"images\": 48, \"rate\": 0.25, \"decay\": 0.5, \"clip\": 0.75, "
+             "\"smoothing\": 0.125, \"train_sha256\": \"train\", "
+             "\"test_sha256\": \"test\"");
     free(got);
     trainer_free(t);
+}
+
+/* The seed then draws the order and the crops alone, and a checkpoint of another start is refused.
+ */
+Test(train_trainer, starts_from_given_values)
+{
+    training plan = small_plan("soft");
+    trainer *t = begin(&plan);
+    int64_t size = trainer_model(t)->size;
+    double *start = must_allocate((size_t)size, sizeof *start);
+    for (int64_t i = 0; i < size; i++)
+        start[i] = (double)trainer_parameters(t)[i] + 0.01;
+    trainer_free(t);
+    plan.start = start;
+    plan.start_sha256 = "one";
+    t = begin(&plan);
+    for (int64_t i = 0; i < size; i++)
+        cr_assert_eq(trainer_parameters(t)[i], (float)start[i]);
+    char *got = trainer_plan(t);
+    cr_expect(strstr(got, ", \"test_sha256\": \"test\", \"start_sha256\": \"one\""), "%s", got);
+    free(got);
+    take_steps(t, 2);
+    cr_assert_eq(trainer_save(t, ".", "kept"), EXIT_PASS);
+    trainer *other = begin(&plan);
+    cr_expect_eq(trainer_resume(other, "kept"), EXIT_PASS);
+    cr_expect(same(size, trainer_parameters(other), trainer_parameters(t)));
+    trainer_free(other);
+    plan.start_sha256 = "two";
+    other = begin(&plan);
+    capture();
+    cr_expect_eq(trainer_resume(other, "kept"), EXIT_USAGE);
+    cr_expect(is_one_line_with(captured(), "kept: of another training"));
+    trainer_free(other);
+    trainer_free(t);
+    free(start);
 }
 
 Test(train_trainer, threads_change_no_bit)
