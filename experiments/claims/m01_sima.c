@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "attention/magnitudes.h"
 #include "claims/claims.h"
 #include "claims/direct.h"
 #include "claims/m01_sima.h"
@@ -333,85 +334,11 @@ static int judge_m05(const claim_run *run, verdict *v)
 
 enum { MAP_SAMPLES = 6, MAP_SIDE = 14, MAP_PATCH = 16, MAP_TOKENS = MAP_SIDE * MAP_SIDE };
 
-/* Sums for means, variances and the covariance. */
-typedef struct {
-    long double count, x, y, xx, yy, xy;
-} moments;
-
-static void add_pair(moments *m, double x, double y)
-{
-    m->count++;
-    m->x += x;
-    m->y += y;
-    m->xx += (long double)x * x;
-    m->yy += (long double)y * y;
-    m->xy += (long double)x * y;
-}
-
-static double correlation(const moments *m)
-{
-    long double xx = m->count * m->xx - m->x * m->x, yy = m->count * m->yy - m->y * m->y;
-    return (double)((m->count * m->xy - m->x * m->y) / sqrtl(xx * yy));
-}
-
-/* x (n x d) with columns of l1 norm 1, and the Euclidean norms of its rows. */
-static void normalise_columns(int64_t n, int64_t d, double *x, double *norms)
-{
-    for (int64_t c = 0; c < d; c++) {
-        long double sum = 0;
-        for (int64_t i = 0; i < n; i++)
-            sum += fabs(x[i * d + c]);
-        for (int64_t i = 0; i < n; i++)
-            x[i * d + c] /= (double)sum;
-    }
-    for (int64_t i = 0; i < n; i++)
-        norms[i] = direct_norm(d, 1, x + i * d);
-}
-
-/* How the token norms of one image are related to its attention. */
-typedef struct {
-    double query_ratio, key_ratio; /* the largest norm over the least */
-    double maps;                   /* correlation of |q^_i| and |k^_i| over tokens */
-    double product, size; /* correlation over pairs of |q^_i| |k^_j| with the entry, and with its
-                             absolute value */
-} magnitude;
-
-static double norm_ratio(int64_t n, const double *norms)
-{
-    value_range r = range_empty;
-    for (int64_t i = 0; i < n; i++)
-        range_widen(&r, norms[i]);
-    return r.most / r.least;
-}
-
-/* For Q and K (n x d), which are overwritten. */
-static magnitude measure_magnitude(int64_t n, int64_t d, double *q, double *k)
-{
-    double *norms = must_allocate((size_t)(2 * n), sizeof *norms), *keys = norms + n;
-    moments maps = {0}, product = {0}, size = {0};
-    normalise_columns(n, d, q, norms);
-    normalise_columns(n, d, k, keys);
-    for (int64_t i = 0; i < n; i++) {
-        add_pair(&maps, norms[i], keys[i]);
-        for (int64_t j = 0; j < n; j++) {
-            double entry = 0;
-            for (int64_t c = 0; c < d; c++)
-                entry += q[i * d + c] * k[j * d + c];
-            add_pair(&product, norms[i] * keys[j], entry);
-            add_pair(&size, norms[i] * keys[j], fabs(entry));
-        }
-    }
-    magnitude m = {norm_ratio(n, norms), norm_ratio(n, keys), correlation(&maps),
-                   correlation(&product), correlation(&size)};
-    free(norms);
-    return m;
-}
-
 /* One channel, two tokens q = (1, 2) and k = (sign, 2 sign). */
 static double signed_correlation(double sign)
 {
-    double q[2] = {1, 2}, k[2] = {sign, 2 * sign};
-    return measure_magnitude(2, 1, q, k).product;
+    double q[2] = {1, 2}, k[2] = {sign, 2 * sign}, lengths[4];
+    return measure_magnitude(2, 1, q, k, lengths).product;
 }
 
 typedef struct {
@@ -433,6 +360,7 @@ static int measure_photographs(const claim_run *run, FILE *notes, magnitudes *al
     double *x = must_allocate(3 * MAP_TOKENS * TOKEN_DIM, sizeof *x);
     double *q = x + MAP_TOKENS * TOKEN_DIM, *k = q + MAP_TOKENS * TOKEN_DIM;
     double *weights = must_allocate(2 * TOKEN_DIM * TOKEN_DIM, sizeof *weights);
+    double lengths[2 * MAP_TOKENS];
     input *in;
     data_normal(run->seed, 2 * TOKEN_DIM * TOKEN_DIM, weights);
     int code = input_open("photos", 0, 0, &in);
@@ -444,7 +372,7 @@ static int measure_photographs(const claim_run *run, FILE *notes, magnitudes *al
             break;
         direct_multiply(MAP_TOKENS, TOKEN_DIM, TOKEN_DIM, x, weights, q);
         direct_multiply(MAP_TOKENS, TOKEN_DIM, TOKEN_DIM, x, weights + TOKEN_DIM * TOKEN_DIM, k);
-        magnitude m = measure_magnitude(MAP_TOKENS, TOKEN_DIM, q, k);
+        magnitude m = measure_magnitude(MAP_TOKENS, TOKEN_DIM, q, k, lengths);
         add_magnitude(all, &m);
         fprintf(notes, "| %d | %.3g | %.3g | %.2f | %.2f | %.2f |\n", i, m.query_ratio, m.key_ratio,
                 m.maps, m.product, m.size);

@@ -5,11 +5,6 @@
 
 #include "claims/claims.h"
 
-/* ---- m09_values.c ---- */
-
-/* Divides every column of x (n x d) by its l1 norm, none 0, in long double. */
-void sima_divide_by_norms(int64_t n, int64_t d, double *x);
-
 /* ---- m02_half.c ---- */
 
 /* The judges of rows in the table of m01_sima.c. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "attention/magnitudes.h"
 #include "claims/direct.h"
 #include "claims/m01_sima.h"
 #include "common/report.h"
@@ -153,17 +154,6 @@ typedef struct {
     double least_softmax;
 } sign_counts;
 
-void sima_divide_by_norms(int64_t n, int64_t d, double *x)
-{
-    for (int64_t c = 0; c < d; c++) {
-        long double norm = 0;
-        for (int64_t i = 0; i < n; i++)
-            norm += fabsl((long double)x[i * d + c]);
-        for (int64_t i = 0; i < n; i++)
-            x[i * d + c] = (double)((long double)x[i * d + c] / norm);
-    }
-}
-
 /* For tokens N(0, 1) with the first channel of Q and K multiplied by `times`. */
 static int count_signs(const claim_run *run, double times, sign_counts *found)
 {
@@ -180,8 +170,8 @@ static int count_signs(const claim_run *run, double times, sign_counts *found)
         exit_worst(code, direct_attention_matrix(run, ATN_SOFTMAX, TOKENS, WIDTH, q, k, softmax));
     for (int64_t i = 0; i < TOKENS * TOKENS; i++)
         raw[i] = dot_product(WIDTH, q + i / TOKENS * WIDTH, k + i % TOKENS * WIDTH);
-    sima_divide_by_norms(TOKENS, WIDTH, q);
-    sima_divide_by_norms(TOKENS, WIDTH, k);
+    divide_by_norms(TOKENS, WIDTH, q);
+    divide_by_norms(TOKENS, WIDTH, k);
     *found = (sign_counts){.least_softmax = INFINITY};
     for (int64_t i = 0; i < TOKENS * TOKENS; i++) {
         double own = dot_product(WIDTH, q + i / TOKENS * WIDTH, k + i % TOKENS * WIDTH);

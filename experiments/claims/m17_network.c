@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention/magnitudes.h"
 #include "claims/direct.h"
 #include "claims/m01_sima.h"
 #include "common/report.h"
@@ -189,33 +190,6 @@ static int judge_m18(const claim_run *run, verdict *v)
 }
 
 /* ---- M19 ---- */
-
-static double correlation(int64_t count, const double *a, const double *b)
-{
-    long double mean[2] = {0, 0}, both = 0, squares[2] = {0, 0};
-    for (int64_t i = 0; i < count; i++) {
-        mean[0] += (long double)a[i] / (long double)count;
-        mean[1] += (long double)b[i] / (long double)count;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        long double x = (long double)a[i] - mean[0], y = (long double)b[i] - mean[1];
-        both += x * y;
-        squares[0] += x * x;
-        squares[1] += y * y;
-    }
-    return (double)(both / sqrtl(squares[0] * squares[1]));
-}
-
-/* Row lengths of x (n x d) with the columns divided by their l1 norms. */
-static void normalised_lengths(int64_t n, int64_t d, const double *x, double *lengths)
-{
-    double *normed = must_allocate((size_t)(n * d), sizeof *normed);
-    memcpy(normed, x, (size_t)(n * d) * sizeof *normed);
-    sima_divide_by_norms(n, d, normed);
-    for (int64_t i = 0; i < n; i++)
-        lengths[i] = direct_norm(d, 1, normed + i * d);
-    free(normed);
-}
 
 /* Correlations of |q^_i| |k^_j| with the entries of the attention matrix, and with their absolute
  * values, for normal tokens scaled by factors exp(g / 2), g ~ N(0, 1). */

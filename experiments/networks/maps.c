@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attention/magnitudes.h"
 #include "attention/rows.h"
 #include "common/experiment.h"
 #include "common/inputs.h"
@@ -19,34 +20,43 @@
 
 /* ---- maps.csv ---- */
 
-#define ROW(X)                                                                                     \
-    X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))        \
-    X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)         \
-    X(INTEGER, block, "", "the block, from 0", p->block)                                           \
-    X(INTEGER, head, "", "the head, from 0", h->head)                                              \
-    X(INTEGER, picture, "", "number in data/trained/pictures-images-idx3-ubyte.gz, from 0",        \
-      h->picture)                                                                                  \
-    X(INTEGER, query_row, "patches", "the query patch, from 0", p->query_row)                      \
-    X(INTEGER, query_col, "patches", "the query patch, from 0", p->query_col)                      \
-    X(INTEGER, row, "patches", "the patch attended to, from 0", i / p->side)                       \
-    X(INTEGER, col, "patches", "the patch attended to, from 0", i % p->side)                       \
-    X(REAL, weight, "", "the weight of this patch, in f64", row[i])                                \
-    X(REAL, distance, "patches",                                                                   \
-      "of the map: sum_j |w_j| r_j / sum_j |w_j|, r_j the distance of patch j from the query",     \
-      distance)                                                                                    \
-    X(REAL, reference_error, "",                                                                   \
-      "of the map: relative error of sum_j w_j v_j, or of forward if that is more, against the "   \
-      "reference's Y_query, for 8 random columns of values",                                       \
-      check->error)                                                                                \
-    X(REAL, condition, "",                                                                         \
-      "of the map: 1 plus the relative change of that Y_query under relative changes of Q and K; " \
-      "soft and softpp: A's condition number if that is more",                                     \
-      check->condition)                                                                            \
-    X(REAL, reference_ratio, "",                                                                   \
-      "of the map: reference_error / (condition n u), u = 2^-53; a check fails from 30; nan "      \
-      "where condition n u > 0.1 and nothing can be said",                                         \
-      check->ratio)                                                                                \
-    X(INTEGER, sample, "", "which picture of the seed, from 0", p->sample)                         \
+#define ROW(X)                                                                                        \
+    X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))           \
+    X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)            \
+    X(INTEGER, block, "", "the block, from 0", p->block)                                              \
+    X(INTEGER, head, "", "the head, from 0", h->head)                                                 \
+    X(INTEGER, picture, "", "number in data/trained/pictures-images-idx3-ubyte.gz, from 0",           \
+      h->picture)                                                                                     \
+    X(INTEGER, query_row, "patches", "the query patch, from 0", p->query_row)                         \
+    X(INTEGER, query_col, "patches", "the query patch, from 0", p->query_col)                         \
+    X(INTEGER, row, "patches", "the patch attended to, from 0", i / p->side)                          \
+    X(INTEGER, col, "patches", "the patch attended to, from 0", i % p->side)                          \
+    X(REAL, weight, "", "the weight of this patch, in f64", row[i])                                   \
+    X(REAL, distance, "patches",                                                                      \
+      "of the map: sum_j |w_j| r_j / sum_j |w_j|, r_j the distance of patch j from the query",        \
+      distance)                                                                                       \
+    X(REAL_IF, query_norm, "",                                                                        \
+      "sima: |q^_j|_2 of the patch, the columns of Q divided by l1 norms", of, of->lengths[i])        \
+    X(REAL_IF, key_norm, "", "sima: |k^_j|_2 of the patch", of,                                       \
+      of->lengths[p->side * p->side + i])                                                             \
+    X(REAL_IF, key_correlation, "", "sima: of the map: correlation of |weight| with key_norm", of,    \
+      of->row)                                                                                        \
+    X(REAL_IF, magnitude_correlation, "",                                                             \
+      "sima: of the head: correlation over all pairs of patches of |q^_i . k^_j| with |q^_i| |k^_j|", \
+      of, of->all.size)                                                                               \
+    X(REAL, reference_error, "",                                                                      \
+      "of the map: relative error of sum_j w_j v_j, or of forward if that is more, against the "      \
+      "reference's Y_query, for 8 random columns of values",                                          \
+      check->error)                                                                                   \
+    X(REAL, condition, "",                                                                            \
+      "of the map: 1 plus the relative change of that Y_query under relative changes of Q and K; "    \
+      "soft and softpp: A's condition number if that is more",                                        \
+      check->condition)                                                                               \
+    X(REAL, reference_ratio, "",                                                                      \
+      "of the map: reference_error / (condition n u), u = 2^-53; a check fails from 30; nan "         \
+      "where condition n u > 0.1 and nothing can be said",                                            \
+      check->ratio)                                                                                   \
+    X(INTEGER, sample, "", "which picture of the seed, from 0", p->sample)                            \
     X(INTEGER, seed, "", "of the picture", (int64_t)p->seed)
 static const column map_columns[] = {ROW(LIST_COLUMN)};
 enum { MAP_COLUMNS = sizeof map_columns / sizeof *map_columns, LINES_SHOWN = 200 };
@@ -191,8 +201,29 @@ static double mean_distance(const map_point *p, const double *row)
     return sum / all;
 }
 
+/* How SimA's token lengths are related to its weights. */
+typedef struct {
+    double *lengths; /* of Q^'s rows, then of K^'s */
+    double row;      /* correlation of the map's |w_j| with |k^_j| */
+    magnitude all;
+} map_magnitudes;
+
+static void measure_map(const map_point *p, const trained_head *h, const double *row,
+                        map_magnitudes *of)
+{
+    int64_t n = p->side * p->side;
+    double *sizes = must_allocate((size_t)n, sizeof *sizes);
+    of->lengths = must_allocate((size_t)(2 * n), sizeof *of->lengths);
+    of->all = measure_magnitude(n, TOKEN_DIM, h->q, h->k, of->lengths);
+    for (int64_t i = 0; i < n; i++)
+        sizes[i] = fabs(row[i]);
+    of->row = correlation(n, sizes, of->lengths + n);
+    free(sizes);
+}
+
+/* of: null for other operators than sima. */
 static void add_map(const map_point *p, const trained_head *h, const double *row,
-                    const row_check *check, table *to)
+                    const map_magnitudes *of, const row_check *check, table *to)
 {
     double distance = mean_distance(p, row);
     for (int64_t i = 0; i < p->side * p->side; i++) {
@@ -214,9 +245,14 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     if (code == EXIT_PASS)
         code = token_attention_row(&a, context, query, row);
     if (code == EXIT_PASS) {
+        bool sima = h.desc.op == ATN_SIMA && h.desc.sima.norm == ATN_SIMA_L1;
+        map_magnitudes of = {0};
+        if (sima)
+            measure_map(p, &h, row, &of);
         code = token_attention_check(&a, context, query, row, p->seed, &check);
         if (code == EXIT_PASS || code == EXIT_CHECK)
-            add_map(p, &h, row, &check, raw);
+            add_map(p, &h, row, sima ? &of : NULL, &check, raw);
+        free(of.lengths);
     }
     token_attention_free(&a);
     trained_head_free(&h);
@@ -254,15 +290,24 @@ static void add_picture(const trained_head *h, table *t)
 /* Prints a line per map, from the row of its first patch. */
 static void print_maps(const table *maps)
 {
-    static const char *const shown[] = {"network",         "block",   "head",   "distance",
-                                        "reference_ratio", "picture", "sample", "seed"};
+    static const char *const shown[] = {"network",
+                                        "block",
+                                        "head",
+                                        "distance",
+                                        "key_correlation",
+                                        "magnitude_correlation",
+                                        "reference_ratio",
+                                        "picture",
+                                        "sample",
+                                        "seed"};
     table *lines = table_create(map_columns, MAP_COLUMNS);
     for (int64_t at = 0; at < table_rows(maps); at++)
         if (cell_integer(maps, at, "row") == 0 && cell_integer(maps, at, "col") == 0)
             table_copy_row(lines, maps, at);
     report_text(
-        "mean distance of the weights from the query in patches, and the map's error against "
-        "the reference\nover the rounding to be expected\n");
+        "mean distance of the weights from the query in patches; of sima the correlations of the "
+        "map's |w_j|\nwith |k^_j|, and of all |q^_i . k^_j| with |q^_i| |k^_j|; the map's error "
+        "against the reference\nover the rounding to be expected\n");
     table_print_columns(lines, shown, sizeof shown / sizeof *shown, LINES_SHOWN, report_stream());
     table_free(lines);
 }

@@ -68,6 +68,65 @@ static double condition_of(trained_head *h, int64_t query)
     return check.condition;
 }
 
+/* Lengths of the rows of Q^ and K^, K^ after Q^, and the correlation of the sizes of all entries of
+ * Q^ K^^T, or those of the query's row alone, with the products of lengths. */
+typedef struct {
+    double lengths[2 * N], row, all;
+} expected_magnitudes;
+
+static double correlate(int64_t count, const double *x, const double *y)
+{
+    double sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, n = (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        sx += x[i], sy += y[i];
+        sxx += x[i] * x[i], syy += y[i] * y[i], sxy += x[i] * y[i];
+    }
+    return (n * sxy - sx * sy) / sqrt((n * sxx - sx * sx) * (n * syy - sy * sy));
+}
+
+static void expect_magnitudes(const trained_head *h, int64_t query, expected_magnitudes *want)
+{
+    static double row[N], sizes[N * N], products[N * N];
+    const double *const parts[] = {h->q, h->k};
+    for (int part = 0; part < 2; part++)
+        for (int64_t i = 0; i < N; i++) {
+            double square = 0;
+            for (int c = 0; c < D; c++) {
+                double norm = 0;
+                for (int64_t j = 0; j < N; j++)
+                    norm += fabs(parts[part][j * D + c]);
+                square += pow(parts[part][i * D + c] / norm, 2);
+            }
+            want->lengths[part * N + i] = sqrt(square);
+        }
+    for (int64_t i = 0; i < N; i++) {
+        sima_row(h, i, row);
+        for (int64_t j = 0; j < N; j++) {
+            sizes[i * N + j] = fabs(row[j]);
+            products[i * N + j] = want->lengths[i] * want->lengths[N + j];
+        }
+    }
+    want->all = correlate(N * N, sizes, products);
+    want->row = correlate(N, sizes + query * N, want->lengths + N);
+}
+
+/* A patch's columns about magnitudes, which other operators than sima lack. */
+static void check_magnitudes(const table *maps, int64_t at, int64_t j,
+                             const expected_magnitudes *want)
+{
+    const struct {
+        const char *name;
+        double want;
+    } cells[] = {{"query_norm", want ? want->lengths[j] : 0},
+                 {"key_norm", want ? want->lengths[N + j] : 0},
+                 {"key_correlation", want ? want->row : 0},
+                 {"magnitude_correlation", want ? want->all : 0}};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+        cr_expect(want ? close_to(cell_real(maps, at, cells[i].name), cells[i].want, 1e-10)
+                       : cell_missing(maps, at, cells[i].name),
+                  "%s: %g, %g", cells[i].name, cell_real(maps, at, cells[i].name), cells[i].want);
+}
+
 /* The maps of a network on the second picture of seed 3, with the query at row 2, column 9. */
 static void check_maps(const table *maps, const char *name,
                        void (*make_row)(const trained_head *, int64_t, double *))
@@ -86,6 +145,9 @@ static void check_maps(const table *maps, const char *name,
         cr_assert_eq(trained_head_open(network, block, &draw, &h), EXIT_PASS);
         make_row(&h, QUERY, row);
         cr_expect_eq(cell_real(maps, at, "condition"), condition_of(&h, QUERY));
+        static expected_magnitudes magnitudes;
+        if (make_row == sima_row)
+            expect_magnitudes(&h, QUERY, &magnitudes);
         double largest = 0, sum = 0, all = 0;
         for (int64_t j = 0; j < N; j++) {
             largest = fmax(largest, fabs(row[j]));
@@ -104,6 +166,7 @@ static void check_maps(const table *maps, const char *name,
                       cell_integer(maps, at, "row") == j / SIDE &&
                       cell_integer(maps, at, "col") == j % SIDE);
             cr_expect(fabs(cell_real(maps, at, "distance") - sum / all) < 1e-12 * SIDE);
+            check_magnitudes(maps, at, j, make_row == sima_row ? &magnitudes : NULL);
             double ratio = cell_real(maps, at, "reference_ratio");
             cr_expect(ratio > 0 && ratio < 30, "%s: %g", name, ratio);
         }
