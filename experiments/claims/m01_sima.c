@@ -8,6 +8,7 @@
 #include "claims/claims.h"
 #include "claims/direct.h"
 #include "claims/m01_sima.h"
+#include "claims/miniature.h"
 #include "common/inputs.h"
 #include "common/report.h"
 
@@ -664,14 +665,15 @@ const claim sima_claims[] = {
         .source = "SimA § 4.6",
         .statement = "[W]ithout normalization, the range of QKᵀ can be from −∞ to +∞.",
         .method = "Entries of QKᵀ and Q̂K̂ᵀ for one token, and for random tokens 8 and 64 times as "
-                  "large; f16 emulated beside f32 and f64.",
+                  "large; f16 emulated beside f32 and f64. In miniature: a small network of SimA "
+                  "without its norms after training.",
         .corrected = "",
         .proof =
             "(sQ)(tK)ᵀ = st QKᵀ for all s, t ≠ 0, of either sign: an entry that is not 0 takes "
             "every value but 0. With LayerNorm before, it is the weights that are unbounded: Q = "
             "X(sW_q). ℓ1 norms make Q̂ and K̂ independent of |s| and |t| and the entries of Q̂K̂ᵀ "
             "at most D in size (M01).",
-        .evidence = {"half"},
+        .evidence = {"half", MINIATURE},
         .judge = sima_judge_m06,
     },
     {

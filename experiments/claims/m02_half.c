@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* M02, M04 and M06: SimA in half precision; their rows are in m01_sima.c. */
 #include "claims/m01_sima.h"
+#include "claims/miniature.h"
 
 #include <data.h>
 #include <inttypes.h>
@@ -628,6 +629,9 @@ static int scaled_otherwise(const claim_run *run, const table *t, int *seen, FIL
     return otherwise;
 }
 
+static const miniature_change m06_changes[] = {
+    {"none", "as trained"}, {"no-norm", "without norms after training"}, {0}};
+
 int sima_judge_m06(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "half", 0);
@@ -647,12 +651,14 @@ int sima_judge_m06(const claim_run *run, verdict *v)
     v->kind = seen == 0                           ? VERDICT_NONE
               : otherwise == 0 && in_the_way == 0 ? VERDICT_HOLDS
                                                   : VERDICT_FAILS;
+    char *miniature = miniature_accuracies(run, v, "sima", m06_changes);
     verdict_set(&v->measured,
                 "one token, q = k = s: the entry is s² for s up to 2⁶⁰ in f32, with ℓ1 norms 1. In "
                 "f16, s = 256: %s, with ℓ1 norms %g. Tokens 8 and 64 times as large: the largest "
                 "entry is 64 and 4096 times as large without norms, 1 with them, in %d of %d rows. "
-                "Without norms f16 overflows in %d of %d rows",
-                bare_text, normed_f16, seen - otherwise, seen, overflown, rows);
+                "Without norms f16 overflows in %d of %d rows. %s",
+                bare_text, normed_f16, seen - otherwise, seen, overflown, rows, miniature);
+    free(miniature);
     verdict_set(&v->bound, "none for QKᵀ, D for Q̂K̂ᵀ (M01). Training is M13");
     if (v->kind == VERDICT_FAILS && in_the_way != 0)
         verdict_set(&v->counterexample, "one token, q = k = %g, v = 1: not the square, or not 1",

@@ -2,10 +2,12 @@
 /* S04 - S07: the Nystroem approximation of the kernel matrix: its error, norm and cost. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "claims/claims.h"
 #include "claims/direct.h"
+#include "claims/miniature.h"
 #include "common/report.h"
 #include "cost/operators.h"
 
@@ -242,6 +244,12 @@ static int printed_below(int row)
     return below;
 }
 
+static const miniature_change s05_changes[] = {{"none", "its trained convolution"},
+                                               {"pool", "averages instead"},
+                                               {"random", "random tokens"},
+                                               {"first", "the first tokens"},
+                                               {0}};
+
 static int judge_s05(const claim_run *run, verdict *v)
 {
     double errors[PAIRS][2];
@@ -249,6 +257,7 @@ static int judge_s05(const claim_run *run, verdict *v)
     int code = tabulate_pairs(run, v, errors);
     if (code != EXIT_PASS)
         return code;
+    char *miniature = miniature_accuracies(run, v, "soft", s05_changes);
     v->kind = VERDICT_NOT_TESTABLE;
     verdict_set(
         &v->measured,
@@ -258,10 +267,11 @@ static int judge_s05(const claim_run *run, verdict *v)
         ", an untrained convolution no worse than pooling in %" PRId64 ", all three in %" PRId64
         ". Draws of random landmarks from the same tokens differ by a factor of %.3g to "
         "%.3g. Two tokens: pooling leaves %.3f at distance %g, %.3f at %g, where a token "
-        "leaves %.3f, %.3f",
+        "leaves %.3f, %.3f. %s after the training with the convolution",
         c.as_printed[1], c.cases, c.as_printed[2], c.as_printed[0], c.all, c.random_spread.least,
         c.random_spread.most, errors[PAIR_NEAR][0], s05_distances[PAIR_NEAR], errors[PAIR_FAR][0],
-        s05_distances[PAIR_FAR], errors[PAIR_NEAR][1], errors[PAIR_FAR][1]);
+        s05_distances[PAIR_FAR], errors[PAIR_NEAR][1], errors[PAIR_FAR][1], miniature);
+    free(miniature);
     verdict_set(&v->bound,
                 "the printed top-1, which no number here is of; convolution is above %d of 3 "
                 "others in %s, above %d in %s",
@@ -567,7 +577,8 @@ const claim soft_nystrom_claims[] = {
         .method =
             "Not trained here. A related number: what each sampling leaves of S, n = 196, m = 16 "
             "and 49, five inputs, with three draws of what is random; two tokens with one "
-            "landmark.",
+            "landmark. In miniature: a small network of SOFT whose landmarks are replaced after "
+            "training.",
         .corrected =
             "As approximations of S pooling and tokens have no order that holds for all tokens. "
             "For two tokens at distance x and one landmark, the mean is better than a token if "
@@ -575,7 +586,7 @@ const claim soft_nystrom_claims[] = {
         .proof = "With y = exp(−sx²/2), K(mean, token)² = y and K(token, token)² = y⁴, so 1 − y "
                  "and (1 − y⁴)/2 of the trace are left. 1 − y < (1 − y⁴)/2 if and only if "
                  "2 < (1 + y)(1 + y²), that is y³ + y² + y > 1, y > 0.54369.",
-        .evidence = {"sampling"},
+        .evidence = {"sampling", MINIATURE},
         .judge = judge_s05,
     },
     {

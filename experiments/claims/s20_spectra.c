@@ -8,6 +8,7 @@
 
 #include "claims/claims.h"
 #include "claims/direct.h"
+#include "claims/miniature.h"
 #include "claims/s22_growth.h"
 #include "common/report.h"
 #include "cost/operators.h"
@@ -377,6 +378,14 @@ static const struct {
 } deployed[] = {{224, 82.5, 82.6}, {384, 33.7, 82.6}, {512, 0.14, 80.2}};
 enum { DEPLOYED = sizeof deployed / sizeof *deployed };
 
+static const miniature_change s27_changes[] = {{"none", "28 x 28 pixels as trained"},
+                                               {"side-56", "56 x 56 after training, stride kept"},
+                                               {"side-56-same-m", "m kept"},
+                                               {0}};
+static const miniature_change s28_changes[] = {
+    {"none", "as trained"}, {"gaussian", "exact Gaussian attention after training"}, {0}};
+static const miniature_change as_trained[] = {{"none", "as trained"}, {0}};
+
 static int judge_s27(const claim_run *run, verdict *v)
 {
     int superior = 0;
@@ -407,15 +416,19 @@ static int judge_s27(const claim_run *run, verdict *v)
             "these grow with m, so a fixed stride keeps the norm and a fixed m does not. Where "
             "landmarks are still far apart (smooth:8 on few tokens) or never near (iid), D stays "
             "near 1 and the laws, n/m at fixed m and constant at fixed stride, are not reached.\n");
+    char *soft = miniature_accuracies(run, v, "soft", s27_changes);
+    char *softpp = miniature_accuracies(run, v, "softpp", s27_changes);
     v->kind = VERDICT_NOT_TESTABLE;
     verdict_set(
         &v->measured,
         "would need SOFT and SOFT++ trained on ImageNet-1K, tested at %d, %d and %d pixels; as "
         "printed, SOFT++ is above SOFT at %d of %d. A related number, not accuracy, is the growth "
         "of the norm, ‖Ŝ‖₂ ~ n^p: p = %.2f to %.2f at m = 49, normalised %.2f to %.2f; at stride "
-        "2 %.2f to %.2f, normalised %.2f to %.2f",
+        "2 %.2f to %.2f, normalised %.2f to %.2f. %s. %s",
         deployed[0].side, deployed[1].side, deployed[2].side, superior, DEPLOYED, least[0], most[0],
-        least[1], most[1], least[3], most[3], least[4], most[4]);
+        least[1], most[1], least[3], most[3], least[4], most[4], soft, softpp);
+    free(softpp);
+    free(soft);
     verdict_set(&v->bound, "the printed top-1, which no number here is of; of the norm, p = 1 for "
                            "Ŝ and 0 where it does not grow");
     verdict_set(&v->would_test, "in part, SOFT and SOFT++ in one small trained network, tested at "
@@ -443,13 +456,17 @@ static int judge_s28(const claim_run *run, verdict *v)
             "entries. Where κ̄ is small, as for iid tokens, the 1 still counts at these n and the "
             "exponent is below 1; it tends to 1 where the tokens come from one fixed scene or "
             "distribution, so that κ̄ has a limit above 0.\n");
+    char *soft = miniature_accuracies(run, v, "soft", s28_changes);
+    char *gaussian = miniature_accuracies(run, v, "gaussian", as_trained);
     v->kind = VERDICT_NOT_TESTABLE;
     verdict_set(&v->measured,
                 "would need training with the exact S (n × n matrices in every layer), with and "
                 "without a normalisation. A related number, not the training, is the growth of "
                 "the norm that is blamed, ‖S‖₂ ~ n^p: p = %.2f to %.2f for the Gaussian kernel, "
-                "%.2f to %.2f for softmax attention",
-                least[0], most[0], least[1], most[1]);
+                "%.2f to %.2f for softmax attention. %s. Trained with it: %s",
+                least[0], most[0], least[1], most[1], soft, gaussian);
+    free(gaussian);
+    free(soft);
     verdict_set(&v->bound, "of the norm, λ₁ ≤ n (S21), which does not bound a fitted exponent: it "
                            "exceeds 1 where λ₁/n still grows");
     verdict_set(&v->would_test, "in part, exact Gaussian attention with and without normalisation "
@@ -784,10 +801,11 @@ const claim softpp_claims[] = {
                      "80.2 % at 224, 384, 512 pixels.)",
         .method = "Not trained here. A related number: the spectral norm of Ŝ against n, on "
                   "photographs and fields that are enlarged, "
-                  "with m = 49 and with a fixed stride, exact and after the published steps.",
+                  "with m = 49 and with a fixed stride, exact and after the published steps. In "
+                  "miniature: small networks tested at twice the side they were trained at.",
         .corrected = "",
         .proof = "",
-        .evidence = {"resolution"},
+        .evidence = {"resolution", MINIATURE},
         .judge = judge_s27,
     },
     {
@@ -798,10 +816,11 @@ const claim softpp_claims[] = {
                      "that leads to explosion of the spectral norm especially in long token "
                      "sequence cases.",
         .method = "Not trained here. A related number: ‖S‖₂ of the whole kernel matrix against n, "
-                  "beside softmax attention's on the same tokens.",
+                  "beside softmax attention's on the same tokens. In miniature: a small network of "
+                  "SOFT with exact Gaussian attention after training.",
         .corrected = "",
         .proof = "",
-        .evidence = {"resolution"},
+        .evidence = {"resolution", MINIATURE},
         .judge = judge_s28,
     },
     {

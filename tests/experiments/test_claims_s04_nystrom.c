@@ -100,7 +100,13 @@ Test(claims_s04_nystrom, samplings_are_compared_on_every_input)
     add_order(t, "b", (const double[4]){0.4, 0.3, 0.3, 0.2});
     add_order(t, "c", (const double[4]){0.4, 0.3, 0.2, 0.5});
     add_order(t, "d", (const double[4]){0.4, NAN, 0.2, 0.5});
+    t = ledger_table(&run, "accuracy", 0);
+    ledger_row(t, "network=b operator=soft change=pool pictures=8 accuracy=0.5 accuracy_error=0.25 "
+                  "difference=0.5 difference_error=0.25 not_finite=3");
     cr_expect(ledger_judge(&run, "S05") == VERDICT_NOT_TESTABLE);
+    ledger_expect_measured(&run, "S05",
+                           "8 pictures: averages instead 50 ± 25 % after the training "
+                           "with the convolution");
     char *measured = ledger_measured(&run, "S05");
     cr_expect(strstr(measured, "would need training on ImageNet-1K"), "%s", measured);
     cr_expect(strstr(measured, "A related number, not accuracy, is what is left of tr(S): pooling "

@@ -191,7 +191,23 @@ Test(claims_s20_spectra, growth_with_resolution_is_no_accuracy)
     ledger_row(fits, GROWTH_ROW("landmarks=stride2 operator=softpp inverse=exact", "0.25"));
     ledger_row(fits, GROWTH_ROW("landmarks=none operator=gaussian inverse=", "0.75"));
     ledger_row(fits, GROWTH_ROW("landmarks=none operator=softmax inverse=", "0"));
+#define SMALL_ROW(operator, change)                                                                \
+    "network=c pictures=4 accuracy=0.5 accuracy_error=0.25 difference=0.5 difference_error=0.25 "  \
+    "not_finite=0 operator="                                                                       \
+    operator" change=" change
+    table *small = ledger_table(&run, "accuracy", 0);
+    ledger_row(small, SMALL_ROW("soft", "side-56"));
+    ledger_row(small, SMALL_ROW("softpp", "side-56-same-m"));
+    ledger_row(small, SMALL_ROW("gaussian", "none"));
     cr_expect(ledger_judge(&run, "S27") == VERDICT_NOT_TESTABLE);
+    ledger_expect_measured(&run, "S27",
+                           "one network of soft, one seed, 4 pictures: 56 x 56 after "
+                           "training, stride kept 50 ± 25 %. In miniature");
+    ledger_expect_measured(&run, "S27",
+                           "one network of softpp, one seed, 4 pictures: m kept 50 ± ");
+    ledger_expect_measured(&run, "S28", "data/trained has no network of soft. Trained with it: In");
+    ledger_expect_measured(&run, "S28",
+                           "one network of gaussian, one seed, 4 pictures: as trained ");
     ledger_expect_measured(&run, "S27", "would need SOFT and SOFT++ trained on ImageNet-1K");
     ledger_expect_measured(&run, "S27", "as printed, SOFT++ is above SOFT at 3 of 3.");
     ledger_expect_measured(&run, "S27",

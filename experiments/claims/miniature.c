@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "claims/miniature.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/report.h"
+
+/* Adds an accuracy to the sentence, and its line to the table. */
+static void add_accuracy(const table *t, int64_t row, const char *said, FILE *sentence, FILE *lines)
+{
+    double accuracy = 100 * cell_real(t, row, "accuracy");
+    double error = 100 * cell_real(t, row, "accuracy_error");
+    fprintf(sentence, "%s%s %.0f ± %.0f %%", ftell(sentence) > 0 ? ", " : "", said, accuracy,
+            error);
+    fprintf(lines, "| %s | %s | %.1f ± %.1f | %.1f ± %.1f | %" PRId64 " |\n",
+            cell_text(t, row, "network"), said, accuracy, error,
+            100 * cell_real(t, row, "difference"), 100 * cell_real(t, row, "difference_error"),
+            cell_integer(t, row, "not_finite"));
+}
+
+/* Of what is drawn the first draw is taken. */
+static bool is_row(const table *t, int64_t row, const char *operator_name, const char *change)
+{
+    return cell_is(t, row, "operator", operator_name) && cell_is(t, row, "change", change) &&
+           (cell_missing(t, row, "sample") || cell_integer(t, row, "sample") == 0);
+}
+
+char *miniature_accuracies(const claim_run *run, verdict *v, const char *operator_name,
+                           const miniature_change *changes)
+{
+    const table *t = evidence_table(run, MINIATURE, 0);
+    char *said, *rows;
+    size_t said_size, rows_size;
+    FILE *sentence = must_open_text(&said, &said_size);
+    FILE *lines = must_open_text(&rows, &rows_size);
+    int64_t pictures = 0;
+    for (int i = 0; changes[i].change; i++)
+        for (int64_t row = 0; row < table_rows(t); row++)
+            if (is_row(t, row, operator_name, changes[i].change)) {
+                add_accuracy(t, row, changes[i].said, sentence, lines);
+                pictures = cell_integer(t, row, "pictures");
+            }
+    must_close_text(sentence, &said, &said_size);
+    must_close_text(lines, &rows, &rows_size);
+    char *text = must_format("data/trained has no network of %s", operator_name);
+    if (*said) {
+        fprintf(v->notes,
+                "\n| in miniature | | accuracy, %% | difference, %% | losses not finite |\n"
+                "|---|---|---|---|---|\n%s\nA network of `attnum train`, one training seed, on "
+                "%" PRId64 " pictures of Fashion-MNIST's test set; changes are made after training "
+                "(networks/accuracy). They show how much these weights depend on what is changed, "
+                "and judge no network of the paper's.\n",
+                rows, pictures);
+        free(text);
+        text = must_format("In miniature, no number of the paper's, one network of %s, one seed, "
+                           "%" PRId64 " pictures: %s",
+                           operator_name, pictures, said);
+    }
+    free(rows);
+    free(said);
+    return text;
+}
