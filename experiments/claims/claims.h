@@ -15,7 +15,7 @@
 #include "claims/verdict.h"
 #include "common/verb.h"
 
-enum { MAX_EVIDENCE = 4 };
+enum { MAX_EVIDENCE = 5 };
 
 /* X(code, name, reference): the papers. The name is the one in a claim's source. */
 #define PAPER_LIST(X)                                                                              \

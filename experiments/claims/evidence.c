@@ -57,6 +57,7 @@ static const evidence rows[] = {
     {"time", "cost/time", "--quick"},
     {"networks", "networks/counts", ""},
     {"accuracy", "networks/accuracy", "--quick"},
+    {"epochs", "networks/epochs", ""},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

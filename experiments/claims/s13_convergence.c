@@ -10,6 +10,7 @@
 
 #include "claims/claims.h"
 #include "claims/direct.h"
+#include "claims/miniature.h"
 #include "common/report.h"
 
 /* ---- S13 ---- */
@@ -661,6 +662,7 @@ static int judge_s14(const claim_run *run, verdict *v)
             "less their mean. Modes that have not converged may hardly enter Ŝ or be a good part "
             "of it: the last columns say which.\n");
     conclude_s14(&s, photographs, v);
+    miniature_matrices(run, v);
     free(photographs);
     return code;
 }
@@ -882,6 +884,7 @@ static int judge_s15(const claim_run *run, verdict *v)
                 ranks, floors, c.coincident, c.rows);
     free(floors);
     free(ranks);
+    miniature_matrices(run, v);
     if (c.example >= 0)
         fprintf(v->notes,
                 "Of %" PRId64 " draws of %" PRId64 " of %" PRId64 " tokens of photographs, %" PRId64
@@ -942,7 +945,8 @@ const claim soft_convergence_claims[] = {
                   "the three stages, with landmarks by pooling and by the published operator "
                   "(random weights; tokens as they are and centred): in the paper's metric, on all "
                   "of A's range, and in Ŝ = PᵀXP; 2 × 2 matrices of given condition beside the "
-                  "closed form. These are not trained features.",
+                  "closed form. These are not trained features; in miniature, the matrices of "
+                  "a small network after training.",
         .corrected =
             "After T steps the paper's metric is at most 0.3033·2^(−T/2)·‖A‖₁/λ_max for "
             "every A with 2 − αλ_max² ≥ (0.35T + 1.2)/2^T (S11): it cannot tell whether A was "
@@ -951,7 +955,7 @@ const claim soft_convergence_claims[] = {
                  "≤ 1 that is at most λ·exp(−Nαλ²)/λ_max, largest at λ² = 1/(2Nα), where it is "
                  "1/(λ_max·√(2eNα)); α = 2/‖A‖₁² gives the bound. Where αλ² > 1 it is (αλ² − 1)^N, "
                  "below the bound unless 2 − αλ² < (0.35T + 1.2)/2^T, 8·10⁻⁶ for T = 20.",
-        .evidence = {"curves", "curves-published", "curves-fields"},
+        .evidence = {"curves", "curves-published", "curves-fields", MINIATURE_MATRICES},
         .judge = judge_s14,
     },
     {
@@ -962,13 +966,15 @@ const claim soft_convergence_claims[] = {
         .method = "Two landmarks apart, 2⁻³⁰ apart and equal; the numerical rank of matrices of "
                   "inputs rounded to five precisions; the least eigenvalue with pooled landmarks "
                   "and with those of the published operator (random weights); how often random "
-                  "tokens of photographs are equal. Trained features are not tested.",
+                  "tokens of photographs are equal. Of trained features, those of a small "
+                  "network, in miniature.",
         .corrected = "A is non-singular if and only if no two landmarks coincide. In floating "
                      "point it need not be, nor positive definite.",
         .proof = "The Gaussian kernel matrix of different points is positive definite (Bochner: "
                  "its Fourier transform is positive). Equal landmarks give equal rows. Rounding A "
                  "moves its eigenvalues by up to m·u, so those below may become 0 or negative.",
-        .evidence = {"precision", "sampling-photos", "norm-growth", "norm-growth-published"},
+        .evidence = {"precision", "sampling-photos", "norm-growth", "norm-growth-published",
+                     MINIATURE_MATRICES},
         .judge = judge_s15,
     },
     {0},

@@ -8,8 +8,9 @@
 #include "ledger.h"
 
 #define ROW(network, operator, change, more)                                                       \
-    "network=" network " operator=" operator" change=" change                                      \
-    " pictures=16 accuracy_error=0.0625 difference=-0.25 difference_error=0.125 not_finite=2 " more
+    "network=" network " operator="                                                                \
+    operator" change=" change                                                                      \
+            " pictures=16 accuracy_error=0.0625 difference=-0.25 difference_error=0.125 not_finite=2 " more
 
 static const miniature_change changes[] = {
     {"none", "as it is"}, {"pool", "with averages"}, {"absent", "never"}, {0}};
