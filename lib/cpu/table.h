@@ -49,6 +49,7 @@ typedef struct {
     int threads;
     double s;
     int64_t m, block, chunk, chunks;
+    int64_t kept; /* blocks of P that a thread keeps of a head that it computes as a whole */
     cpu_inverse_memory inverse;
     int64_t choice_count;
     int64_t *choices; /* per head: choice_count, what the sampling chose (sampling/plan.h) */
@@ -59,7 +60,7 @@ typedef struct {
     void *roots;      /* per head: D^1/2, m */
     void *sums;       /* per head and chunk: m x value_dim */
     void *weights;    /* per head: m x value_dim, what the kernel is multiplied by */
-    void *kernel;     /* per thread: block x padded */
+    void *kernel;     /* per thread: 1 + kept blocks x padded */
     int64_t transposed_reals;
     void *transposed; /* per thread, for a factor: transposed_reals, the right-hand sides in the
                          order of the pivots */

@@ -81,6 +81,42 @@ Test(threads, one_head_has_the_same_bits)
         }
 }
 
+/* SOFT with so many landmarks that a thread which computes a whole head keeps P of 1152 tokens, and
+ * computes it again for the others, as threads do that share a head. */
+Test(threads, a_head_kept_in_part_has_the_same_bits)
+{
+    static const atn_inverse_method methods[] = {ATN_INVERSE_CHOLESKY,
+                                                 ATN_INVERSE_PIVOTED_CHOLESKY};
+    for (int i = 0; i < 2; i++) {
+        attention_choice choice = {.op = ATN_SOFT,
+                                   .dtype = ATN_F64,
+                                   .shape = {1, 1, 1400, 40, 5, 0},
+                                   .sampling = ATN_SAMPLING_FIRST,
+                                   .seed = 14};
+        attention_case c = attention_case_make(&choice);
+        c.desc.sampling.count = 420;
+        c.desc.inverse = atn_inverse_defaults(methods[i]);
+        attention_run r[2];
+        for (int shared = 0; shared < 2; shared++) {
+            atn_context *context = fixture_context(1 + 2 * shared, NULL);
+            r[shared] = attention_run_make(&c, 0);
+            cr_expect(attention_run_forward(&r[shared], context) >= 0 &&
+                      attention_run_backward(&r[shared], context) >= 0);
+            atn_context_free(context);
+        }
+        cr_expect(guarded_unwritten(&r[1].out) == 0 && guarded_same_bits(&r[0].out, &r[1].out),
+                  "%s: Y", atn_inverse_name(methods[i]));
+        for (int slot = 0; slot < SLOT_COUNT; slot++)
+            cr_expect(!r[0].gradients[slot].memory ||
+                          guarded_same_bits(&r[0].gradients[slot], &r[1].gradients[slot]),
+                      "%s: gradient of %s", atn_inverse_name(methods[i]),
+                      attention_slot_name(slot));
+        for (int shared = 0; shared < 2; shared++)
+            attention_run_free(&r[shared]);
+        attention_case_free(&c);
+    }
+}
+
 static void check_parameters(int op, bool shared, atn_sampling_kind sampling)
 {
     attention_choice choice = {.op = (atn_operator)op,

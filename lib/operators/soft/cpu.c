@@ -22,10 +22,8 @@ enum { BLOCK = 128 };
  * most MOST_CHUNKS chunks, so that their memory stops growing with n. */
 enum { CHUNK = 1024, CHUNK_PER_LANDMARK = 32, MOST_CHUNKS = 32 };
 
-static int64_t head_count(const cpu_soft *soft)
-{
-    return soft->shape.batch * soft->shape.heads;
-}
+/* A thread that computes a whole head keeps so much of P for its second pass. */
+enum { KEPT_BYTES = 1 << 22 };
 
 static int64_t round_up(int64_t value, int64_t multiple)
 {
@@ -40,7 +38,8 @@ static bool is_factored(const cpu_soft *soft)
 /* The additional memory of backward. */
 static void take_backward(core_arena *arena, cpu_soft *soft)
 {
-    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim, heads = head_count(soft);
+    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim,
+            heads = soft_head_count(soft);
     soft->grad_reals = R(soft_backward_work)(soft);
     soft->grad_sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
     soft->grad_weights = core_take(arena, heads * m * dv, sizeof(real));
@@ -55,8 +54,12 @@ static void take_backward(core_arena *arena, cpu_soft *soft)
 void R(soft_layout)(core_arena *arena, cpu_soft *soft)
 {
     const atn_attention_shape *shape = &soft->shape;
-    int64_t m = soft->m, d = shape->dim, heads = head_count(soft);
+    int64_t m = soft->m, d = shape->dim, heads = soft_head_count(soft);
     soft->block = BLOCK;
+    int64_t each = soft_block_reals(soft), most = KEPT_BYTES / (int64_t)sizeof(real);
+    soft->kept = soft_by_heads(soft) && each > 0
+                     ? soft_smaller(most / each, (shape->tokens + BLOCK - 1) / BLOCK)
+                     : 0;
     int64_t least = m * CHUNK_PER_LANDMARK > CHUNK ? m * CHUNK_PER_LANDMARK : CHUNK;
     int64_t share = (shape->tokens - 1) / MOST_CHUNKS + 1;
     soft->chunk = round_up(share > least ? share : least, BLOCK);
@@ -80,7 +83,8 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     soft->roots = core_take(arena, heads * m, sizeof(real));
     soft->sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
     soft->weights = core_take(arena, heads * m * dv, sizeof(real));
-    soft->kernel = core_take(arena, soft->threads * soft_block_reals(soft), sizeof(real));
+    soft->kernel =
+        core_take(arena, soft->threads * (soft->kept + 1) * soft_block_reals(soft), sizeof(real));
     soft->transposed_reals = is_factored(soft) ? m * whole_vectors(dv > BLOCK ? dv : BLOCK) : 0;
     soft->transposed = core_take(arena, soft->threads * soft->transposed_reals, sizeof(real));
     soft->scratch = core_take(arena, soft->threads, soft->scratch_bytes);
@@ -193,18 +197,16 @@ void R(soft_solve)(const soft_head *h, int64_t p, real *block)
     R(store)(h->soft->desc.storage, p, count, block, padded);
 }
 
-/* The rows of the kernel for p tokens, times L^-T in factor form, in the thread's memory. */
-static real *features(const soft_head *h, int64_t p, const real *tokens, int64_t stride)
+/* The rows of the kernel for p tokens, times L^-T in factor form. */
+static void features(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block)
 {
-    real *block = soft_thread(h->soft->kernel, soft_block_reals(h->soft));
     R(soft_kernel)(h, p, tokens, stride, block);
     R(soft_solve)(h, p, block);
-    return block;
 }
 
-/* The sum U over one chunk of tokens. */
+/* The sum U over one chunk of tokens. by_heads: the thread runs second_pass for it, too. */
 static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v, int64_t head,
-                       int64_t chunk)
+                       int64_t chunk, bool by_heads)
 {
     soft_head h = R(soft_head_of)(soft, head);
     int64_t dv = v->cols, end = soft_chunk_end(soft, chunk);
@@ -218,7 +220,8 @@ static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
         if (!R(all_finite)(p, q->cols, tokens, q->row_stride) ||
             !R(all_finite)(p, dv, values, v->row_stride))
             *nonfinite = 1;
-        const real *f = features(&h, p, tokens, q->row_stride);
+        real *f = soft_place(soft, by_heads, t);
+        features(&h, p, tokens, q->row_stride, f);
         real_gemm(CblasTrans, CblasNoTrans, h.set.count, dv, p, f, h.set.padded, values,
                   v->row_stride, 1, sum, dv);
     }
@@ -257,13 +260,15 @@ static void finish(cpu_soft *soft, const atn_tensor *out, int64_t head, int64_t 
 }
 
 static void second_pass(cpu_soft *soft, const atn_tensor *q, atn_tensor *out, int64_t head,
-                        int64_t chunk)
+                        int64_t chunk, bool by_heads)
 {
     soft_head h = R(soft_head_of)(soft, head);
     int64_t dv = out->cols, end = soft_chunk_end(soft, chunk);
     for (int64_t t = chunk * soft->chunk; t < end; t += soft->block) {
         int64_t p = soft_smaller(soft->block, end - t);
-        const real *f = features(&h, p, soft_rows(q, head, t), q->row_stride);
+        real *f = soft_place(soft, by_heads, t);
+        if (!soft_is_kept(soft, by_heads, t))
+            features(&h, p, soft_rows(q, head, t), q->row_stride, f);
         real_gemm(CblasNoTrans, CblasNoTrans, p, dv, h.set.count, f, h.set.padded, h.weights, dv,
                   false, soft_rows(out, head, t), out->row_stride);
         if (!soft->desc.residual.data)
@@ -313,7 +318,7 @@ static atn_status invert(atn_context *context, cpu_soft *soft)
 
 atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *q)
 {
-    int64_t heads = head_count(soft);
+    int64_t heads = soft_head_count(soft);
     int threads = soft->threads;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < heads; i++)
@@ -327,19 +332,19 @@ atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *
     return ATN_OK;
 }
 
-/* One thread computes a whole head: Q is still in a cache when it is read again. */
+/* One thread computes a whole head: P, or else Q, is still in a cache when it is read again. */
 static void forward_by_heads(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
                              atn_tensor *out)
 {
     int threads = soft->threads;
-    int64_t heads = head_count(soft), chunks = soft->chunks;
+    int64_t heads = soft_head_count(soft), chunks = soft->chunks;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < heads; i++) {
         for (int64_t chunk = 0; chunk < chunks; chunk++)
-            first_pass(soft, q, v, i, chunk);
+            first_pass(soft, q, v, i, chunk, true);
         middle(soft, i);
         for (int64_t chunk = 0; chunk < chunks; chunk++)
-            second_pass(soft, q, out, i, chunk);
+            second_pass(soft, q, out, i, chunk, true);
     }
 }
 
@@ -347,22 +352,22 @@ static void forward_by_chunks(cpu_soft *soft, const atn_tensor *q, const atn_ten
                               atn_tensor *out)
 {
     int threads = soft->threads;
-    int64_t heads = head_count(soft), pieces = heads * soft->chunks;
+    int64_t heads = soft_head_count(soft), pieces = heads * soft->chunks;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < pieces; i++)
-        first_pass(soft, q, v, i / soft->chunks, i % soft->chunks);
+        first_pass(soft, q, v, i / soft->chunks, i % soft->chunks, false);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < heads; i++)
         middle(soft, i);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < pieces; i++)
-        second_pass(soft, q, out, i / soft->chunks, i % soft->chunks);
+        second_pass(soft, q, out, i / soft->chunks, i % soft->chunks, false);
 }
 
 static void add_residuals(cpu_soft *soft, const atn_tensor *v, atn_tensor *out)
 {
     int threads = soft->threads;
-    int64_t pieces = head_count(soft) * soft->chunks;
+    int64_t pieces = soft_head_count(soft) * soft->chunks;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < pieces; i++)
         add_residual(soft, v, out, i / soft->chunks, i % soft->chunks);
@@ -374,13 +379,12 @@ static void add_residuals(cpu_soft *soft, const atn_tensor *v, atn_tensor *out)
 atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                            const atn_tensor *v, atn_tensor *out)
 {
-    enum { MANY = 8 }; /* heads per thread: then it costs little that some threads have one more */
-    int64_t heads = head_count(soft);
+    int64_t heads = soft_head_count(soft);
     int threads = soft->threads;
     atn_status status = R(soft_open)(context, soft, q);
     if (status < 0)
         return status;
-    if (heads % threads == 0 || heads >= MANY * threads)
+    if (soft_by_heads(soft))
         forward_by_heads(soft, q, v, out);
     else
         forward_by_chunks(soft, q, v, out);

@@ -43,6 +43,33 @@ static inline int64_t soft_block_reals(const cpu_soft *soft)
     return soft->block * R(landmark_padded)(soft->m);
 }
 
+static inline int64_t soft_head_count(const cpu_soft *soft)
+{
+    return soft->shape.batch * soft->shape.heads;
+}
+
+/* Whether a thread computes whole heads, not chunks of all of them. */
+static inline bool soft_by_heads(const cpu_soft *soft)
+{
+    enum { MANY = 8 }; /* heads per thread: then it costs little that some threads have one more */
+    int64_t heads = soft_head_count(soft);
+    return heads % soft->threads == 0 || heads >= MANY * soft->threads;
+}
+
+/* Whether the thread that computes a whole head keeps P of the block of tokens from t on. */
+static inline bool soft_is_kept(const cpu_soft *soft, bool by_heads, int64_t t)
+{
+    return by_heads && t / soft->block < soft->kept;
+}
+
+/* Where it keeps it, or the thread's block for all others. */
+static inline real *soft_place(const cpu_soft *soft, bool by_heads, int64_t t)
+{
+    int64_t each = soft_block_reals(soft);
+    int64_t place = soft_is_kept(soft, by_heads, t) ? t / soft->block + 1 : 0;
+    return (real *)soft_thread(soft->kernel, (soft->kept + 1) * each) + place * each;
+}
+
 /* One head's rows from `first` on, as a pointer. */
 static inline real *soft_rows(const atn_tensor *t, int64_t head, int64_t first)
 {

@@ -69,14 +69,21 @@ static void add_product(const soft_head *h, int64_t p, const real *features,
               soft_rows(values, head, t), values->row_stride, 1, sum, values->cols);
 }
 
-static void sum_tokens(const call *c, int64_t piece)
+/* P L^-T in `to`. */
+static real *solved_copy(const soft_head *h, int64_t p, const real *block, real *to)
+{
+    memcpy(to, block, (size_t)(p * h->set.padded) * sizeof *to);
+    R(soft_solve)(h, p, to);
+    return to;
+}
+
+static void sum_tokens(const call *c, int64_t piece, bool by_heads)
 {
     cpu_soft *soft = c->soft;
     int64_t head = piece / soft->chunks, chunk = piece % soft->chunks;
     grad_head g = grad_head_of(soft, head);
     int64_t size = soft->m * soft->shape.value_dim, end = soft_chunk_end(soft, chunk);
     real *u = g.h.sums + chunk * size, *t = g.t + chunk * size;
-    real *features = soft_thread(soft->kernel, soft_block_reals(soft));
     soft->nonfinite[piece] = soft->inverse.infos[head].status == ATN_NONFINITE;
     memset(u, 0, (size_t)size * sizeof *u);
     memset(t, 0, (size_t)size * sizeof *t);
@@ -84,8 +91,11 @@ static void sum_tokens(const call *c, int64_t piece)
         int64_t p = soft_smaller(soft->block, end - i);
         if (!finite_block(c, head, i, p))
             soft->nonfinite[piece] = 1;
+        real *features = soft_place(soft, by_heads, i);
         R(soft_kernel)(&g.h, p, soft_rows(c->q, head, i), c->q->row_stride, features);
-        R(soft_solve)(&g.h, p, features);
+        if (g.h.factor) /* P itself is kept */
+            features =
+                solved_copy(&g.h, p, features, soft_thread(soft->slopes, soft_block_reals(soft)));
         add_product(&g.h, p, features, c->v, head, i, u);
         add_product(&g.h, p, features, c->dout, head, i, t);
     }
@@ -248,11 +258,8 @@ static void value_gradient(const grad_head *g, int64_t p, const real *block, rea
 {
     const soft_head *h = &g->h;
     int64_t dv = h->soft->shape.value_dim;
-    if (h->factor) {
-        memcpy(scratch, block, (size_t)(p * h->set.padded) * sizeof *scratch);
-        R(soft_solve)(h, p, scratch);
-        block = scratch;
-    }
+    if (h->factor)
+        block = solved_copy(h, p, block, scratch);
     real_gemm(CblasNoTrans, CblasNoTrans, p, dv, h->set.count, block, h->set.padded,
               h->factor ? g->t : g->b2, dv, 1, grad_v, stride);
 }
@@ -282,7 +289,7 @@ static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int
         landmark_partials[i] += block_partials[i];
 }
 
-static void differentiate_tokens(const call *c, int64_t piece)
+static void differentiate_tokens(const call *c, int64_t piece, bool by_heads)
 {
     const cpu_soft *soft = c->soft;
     int64_t head = piece / soft->chunks, chunk = piece % soft->chunks;
@@ -291,7 +298,6 @@ static void differentiate_tokens(const call *c, int64_t piece)
     int64_t dv = soft->shape.value_dim, size = soft->m * soft->shape.dim;
     int64_t count = h->set.count, padded = h->set.padded, end = soft_chunk_end(soft, chunk);
     const atn_tensor *grad_q = c->gradients->q, *grad_v = c->gradients->v;
-    real *block = soft_thread(soft->kernel, soft_block_reals(soft));
     real *slopes = soft_thread(soft->slopes, soft_block_reals(soft));
     real *work = soft_thread(soft->grad_work, soft->grad_reals),
          *landmark_partials = g.landmark_partials + chunk * size;
@@ -299,7 +305,9 @@ static void differentiate_tokens(const call *c, int64_t piece)
     for (int64_t i = chunk * soft->chunk; i < end; i += soft->block) {
         int64_t p = soft_smaller(soft->block, end - i);
         const real *tokens = soft_rows(c->q, head, i);
-        R(soft_kernel)(h, p, tokens, c->q->row_stride, block);
+        real *block = soft_place(soft, by_heads, i);
+        if (!soft_is_kept(soft, by_heads, i))
+            R(soft_kernel)(h, p, tokens, c->q->row_stride, block);
         value_gradient(&g, p, block, slopes, soft_rows(grad_v, head, i), grad_v->row_stride);
         real_gemm(CblasNoTrans, CblasTrans, p, count, dv, soft_rows(c->dout, head, i),
                   c->dout->row_stride, h->weights, dv, 0, slopes, padded);
@@ -452,6 +460,27 @@ static void filter_entry(const call *c, int64_t index)
     soft_rows(gradient, index / size, 0)[entry] = (real)sum;
 }
 
+static void sum_piece(const call *c, int64_t piece)
+{
+    sum_tokens(c, piece, false);
+}
+
+static void differentiate_piece(const call *c, int64_t piece)
+{
+    differentiate_tokens(c, piece, false);
+}
+
+/* Both passes and what is between them, by one thread. */
+static void differentiate_head(const call *c, int64_t head)
+{
+    int64_t first = head * c->soft->chunks, end = first + c->soft->chunks;
+    for (int64_t piece = first; piece < end; piece++)
+        sum_tokens(c, piece, true);
+    differentiate_inverse(c, head);
+    for (int64_t piece = first; piece < end; piece++)
+        differentiate_tokens(c, piece, true);
+}
+
 /* Runs a pass over `count` independent pieces. */
 static void over(const call *c, int64_t count, void (*pass)(const call *, int64_t))
 {
@@ -529,10 +558,14 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
     atn_status status = gradients->after_forward ? ATN_OK : R(soft_open)(context, soft, inputs->q);
     if (status < 0)
         return status;
-    over(&c, pieces, sum_tokens);
-    over(&c, heads, differentiate_inverse);
+    if (soft_by_heads(soft))
+        over(&c, heads, differentiate_head);
+    else {
+        over(&c, pieces, sum_piece);
+        over(&c, heads, differentiate_inverse);
+        over(&c, pieces, differentiate_piece);
+    }
     R(newton_norm_slopes)(&soft->desc.inverse, &a, soft->inverse.infos, soft->alpha_slopes);
-    over(&c, pieces, differentiate_tokens);
     over(&c, heads, differentiate_landmarks);
     if (soft->desc.residual.data)
         over(&c, pieces, differentiate_residual);
