@@ -196,6 +196,16 @@ void workload_store_close(workload_store *store)
 
 /* ---- Attention ---- */
 
+/* The cost of SOFT's forward has P = K(Q, L) in both passes: a floor has it once. */
+static void count_kernel_once(workload *s, atn_distance distance)
+{
+    const bench_case *c = s->c;
+    double pairs = (double)(c->batch * c->heads) * (double)c->tokens * (double)c->landmarks;
+    double d = (double)c->dim;
+    s->flops -= pairs * (distance == ATN_DISTANCE_DIRECT ? 3 * d : 2 * d + 3);
+    s->exps -= pairs;
+}
+
 static void open_plan(workload *s)
 {
     const bench_case *c = s->c;
@@ -222,6 +232,8 @@ static void open_plan(workload *s)
     s->flops = backward ? cost.backward_flops : cost.flops;
     s->exps = backward ? cost.backward_exps : cost.exps;
     s->bytes = backward ? cost.backward_bytes : cost.bytes;
+    if (!backward && (c->op == ATN_SOFT || c->op == ATN_SOFTPP))
+        count_kernel_once(s, desc.distance);
     attention_case_free(&problem);
 }
 

@@ -218,7 +218,7 @@ static int judge_m15(const claim_run *run, verdict *v)
     code = exit_worst(code, smallest_reduction(run, true, once, &exps_once));
     fprintf(v->notes,
             "exps of a head, m = %d, at the four stages of SOFT-Tiny:\n\n| N | N² | SOFT | of N² "
-            "| this library, which forms P twice |\n|---|---|---|---|---|\n",
+            "| this library, where it forms P twice |\n|---|---|---|---|---|\n",
             PAPER_LANDMARKS);
     for (int i = 0; i < STAGES; i++) {
         double pairs = (double)(stages[i] * stages[i]);
@@ -235,11 +235,12 @@ static int judge_m15(const claim_run *run, verdict *v)
         return code;
     bool reduces = once[0] > 0 || share.least < 1;
     v->kind = reduces ? VERDICT_FAILS : VERDICT_HOLDS;
-    verdict_set(&v->measured,
-                "SOFT's exps over N² at stages 1 to 3 of SOFT-Tiny, m = %d: %s, by this library, "
-                "which forms P twice, %s; in stage 4 (49 tokens, m = 49) nothing is reduced: %.3g",
-                PAPER_LANDMARKS, range_text(&share, 3, text[0]),
-                range_text(&share_twice, 3, text[1]), last);
+    verdict_set(
+        &v->measured,
+        "SOFT's exps over N² at stages 1 to 3 of SOFT-Tiny, m = %d: %s, by this library "
+        "where it forms P twice, %s; in stage 4 (49 tokens, m = 49) nothing is reduced: %.3g",
+        PAPER_LANDMARKS, range_text(&share, 3, text[0]), range_text(&share_twice, 3, text[1]),
+        last);
     verdict_set(&v->bound, "1");
     if (reduces && once[0] > 0)
         verdict_set(&v->counterexample,
@@ -347,10 +348,10 @@ const claim sima_compared_claims[] = {
         .method =
             "The second sentence is judged. Exact counts of SOFT's exps, P formed once and kept, against N² "
             "of a head: the smallest N and m, and the stages of SOFT-Tiny with m = 49. This "
-            "library forms P twice.",
+            "library forms P in both of its passes, where it has not kept it.",
         .corrected =
-            "SOFT evaluates Nm + m² exps a head (this library 2Nm + m², as it forms P twice): "
-            "fewer than N² if and only if N > (1 + √5)m/2 (for this library N > (1 + √2)m). With "
+            "SOFT evaluates Nm + m² exps a head (2Nm + m² where P is formed twice): "
+            "fewer than N² if and only if N > (1 + √5)m/2 (with P twice N > (1 + √2)m). With "
             "all tokens as landmarks (m = N) it does not reduce them.",
         .proof = "The exps are the entries of P (m × N), once or in both passes, and of A (m × m). "
                  "N² − Nm − m² > 0 if and only if N/m > (1 + √5)/2; N² − 2Nm − m² > 0 if and only "

@@ -122,7 +122,7 @@ static double exps(const sizes *s, const atn_cost *cost)
     return cost->exps;
 }
 
-/* The operator evaluates P = K(Q, L) twice; an implementation that keeps P evaluates it once. */
+/* The count is that of both passes, with P = K(Q, L) in each; what keeps P evaluates it once. */
 static double exps_once(const sizes *s, const atn_cost *cost)
 {
     return cost->exps - s->h * s->n * s->m;
@@ -159,8 +159,8 @@ static const statement_row rows[] = {
      "step is two products, 4 m^3, and the residual 4 m^3 more"},
     {"S07", soft_source, ATN_SOFT, "paper", "state_bytes", "(2 m + d_e) n + m^2", soft_space,
      state_bytes, false, false,
-     "4 bytes an element; P and its transpose are not kept but formed in blocks, twice: L, A+ and "
-     "P V remain"},
+     "4 bytes an element; P and its transpose need not be kept: formed in blocks, twice, they leave "
+     "L, A+ and P V"},
     {"S07", soft_source, ATN_SOFT, "paper", "workspace_bytes", "(2 m + d_e) n + m^2", soft_space,
      workspace_bytes, false, false,
      "4 bytes an element; blocks of P in place of P, sums of groups of blocks, and all that "

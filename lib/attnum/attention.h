@@ -67,8 +67,9 @@ typedef struct {
  * for its logit, the scale c, the row's sum and the product with V, and value_dim divisions per
  * row; where the softmax matrix itself is formed (efficient, xca, nystromformer's A), its weights
  * are divided instead. Not counted: exp, LayerNorm, GELU and the elementwise operations of an
- * inverse. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky), m^3/3 (pivoted) and
- * the products for the residual they report. Sine and cosine count as exps.
+ * inverse. SOFT's P counts in both passes over the tokens, though on the CPU a thread that has kept
+ * it does not compute it again. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky),
+ * m^3/3 (pivoted) and the products for the residual they report. Sine and cosine count as exps.
  *
  * A backward call gets the inputs and dY, nothing of an earlier forward call, and gives the
  * gradients of Q, K and V. Counted are, once each, what of forward the derivatives need (landmarks,
