@@ -163,7 +163,7 @@ static const statement_row rows[] = {
      "L, A+ and P V"},
     {"S07", soft_source, ATN_SOFT, "paper", "workspace_bytes", "(2 m + d_e) n + m^2", soft_space,
      workspace_bytes, false, false,
-     "4 bytes an element; blocks of P in place of P, sums of groups of blocks, and all that "
+     "4 bytes an element; of P at most 4 MiB and a block, sums of groups of blocks, and all that "
      "backward needs"},
     {"S29", "SOFT (IJCV) section 3.3", ATN_SOFTPP, "paper", "flops", "m^2", landmark_square, flops,
      false, true,
