@@ -76,7 +76,8 @@ void miniature_matrices(const claim_run *run, verdict *v)
         singular_f64 += cell_integer(t, row, "rank_f64") < cell_integer(t, row, "m");
         singular_f32 += cell_integer(t, row, "rank_f32") < cell_integer(t, row, "m");
         converged += cell_real(t, row, "inverse_residual") < 1e-3;
-        residual = fmax(residual, cell_real(t, row, "residual"));
+        double found = cell_real(t, row, "residual");
+        residual = isnan(found) || found > residual ? found : residual; /* NaN stays */
     }
     fprintf(v->notes,
             "\nIn miniature, one trained network of soft/code, one seed (networks/epochs): of "

@@ -207,9 +207,10 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
     double d[HEAD_BLOCK];
     bool varies[HEAD_BLOCK];
     denominators(l, queries, keys, d, varies);
-    for (int64_t i = 0; i < queries->rows; i++)
-        R(norm_scale)
-    (1, d[i], l->dv, out + i * h->out_stride, 1, out + i * h->out_stride, 1);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        real *row = out + i * h->out_stride;
+        R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
+    }
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }
 
@@ -272,11 +273,12 @@ static void differentiate_denominators(const linear *l, const token_block *queri
 {
     real *inverse = l->inverse + rows_at(l, queries), *e = l->grad_sums + rows_at(l, queries);
     double d[HEAD_BLOCK], along[HEAD_BLOCK];
-    bool varies[HEAD_BLOCK];
+    bool varies[HEAD_BLOCK], plain = l->map->denominator == LINEAR_PLAIN;
     denominators(l, queries, keys, d, varies);
-    R(row_dots)(queries->rows, l->m, queries->phi, l->m, l->slopes, l->m, along);
+    if (!plain)
+        R(row_dots)(queries->rows, l->m, queries->phi, l->m, l->slopes, l->m, along);
     for (int64_t i = 0; i < queries->rows; i++) {
-        if (keys)
+        if (!plain && keys)
             along[i] +=
                 R(dot)(keys->rows, l->weights + i * HEAD_BLOCK, l->grad_weights + i * HEAD_BLOCK);
         inverse[i] = (real)(1 / d[i]);
