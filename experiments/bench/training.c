@@ -7,7 +7,8 @@
 #include "common/report.h"
 #include "train/trainer.h"
 
-/* After an epoch of so many steps the trainer tests its test set, here of few pictures. */
+/* After an epoch of so many steps the trainer tests its test set, here of few pictures; of epochs
+ * there are more than any benchmark takes. */
 enum { STEPS = 64, TESTED = 4, EPOCHS = 10000 };
 
 struct bench_training {

@@ -178,6 +178,7 @@ void R(columns_divide_rows)(const column_norms *c, int64_t cols, const real *pro
             out[i] = c->deferred ? (real)divide(c, e, (double)product[i]) : product[i];
 }
 
+/* The compiler knows `add`. */
 static inline __attribute__((always_inline)) void
 add_gradient(const column_norms *c, const double *along, bool l1, bool add, int64_t rows,
              const real *x, int64_t stride, const real *g, real *out, int64_t out_stride)
