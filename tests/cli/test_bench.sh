@@ -218,7 +218,7 @@ command='gpu-evidence --carry'
 code=$?
 expect_exit 0
 expect_stdout 'must be on the machine:'
-[ "$(find carried -type f)" = carried/carried.tar.gz ]
+[ "$(find carried -type f)" = carried/carried.tar.xz ]
 check "one archive" $?
 command='gpu-evidence --use'
 ATTNUM=$emulated ATTNUM_GPU_TESTS=$PWD/passes_tests ATTNUM_GPU_SOURCES=$PWD/one_test.c \
