@@ -235,6 +235,8 @@ extern "C" atn_status ref_device_svd_batch(int64_t count, int64_t n, const doubl
     if (s.status == ATN_OK)
         note(&s, cusolverDnCreateGesvdjInfo(&options));
     if (s.status == ATN_OK)
+        note(&s, cusolverDnXgesvdjSetMaxSweeps(options, REF_DEVICE_SWEEPS));
+    if (s.status == ATN_OK)
         note(&s, cusolverDnDgesvdjBatched_bufferSize(s.handle, CUSOLVER_EIG_MODE_VECTOR, m, m,
                                                      matrix, m, values, left, m, right, m, &size,
                                                      options, matrices));
@@ -295,6 +297,8 @@ static void solve_batch(session *s, int count, int n, double *matrices, double *
     int size = 0;
     if (s->status == ATN_OK)
         note(s, cusolverDnCreateSyevjInfo(&options));
+    if (s->status == ATN_OK)
+        note(s, cusolverDnXsyevjSetMaxSweeps(options, REF_DEVICE_SWEEPS));
     if (s->status == ATN_OK)
         note(s, cusolverDnDsyevjBatched_bufferSize(s->handle, CUSOLVER_EIG_MODE_VECTOR,
                                                    CUBLAS_FILL_MODE_UPPER, n, matrices, n, values,

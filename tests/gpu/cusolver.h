@@ -20,8 +20,11 @@ extern "C" {
 /* cuSOLVER's Jacobi SVD refuses larger matrices in a batch. */
 enum { REF_DEVICE_BATCHED_SVD = 32 };
 
+/* Jacobi's method, which the batches take, fails if it has not converged after so many. */
+enum { REF_DEVICE_SWEEPS = 15 };
+
 /* In units of rounding, n u with n the larger size: |A - U S V^T|_F / (n u |A|_F), and the largest
- * of |U^T U - I|_F, |V^T V - I|_F over n u. Healthy below 10. */
+ * of |U^T U - I|_F, |V^T V - I|_F over n u. Healthy below 10, of Jacobi's method below 10 a sweep. */
 typedef struct {
     double residual, orthogonality;
 } ref_device_check;

@@ -178,7 +178,8 @@ static double residual_of(const device_batch *b)
     return sqrt(sum / norm);
 }
 
-/* The residual is that of the X that is returned, by products of f32. */
+/* The residual is that of the X that is returned, by products of f32, whose own rounding is all that
+ * is left of it where cuBLAS, which may but need not round factors to tf32, does not. */
 Test(cuda_inverse, batched_narrow_types)
 {
     static const atn_dtype dtypes[] = {ATN_TF32, ATN_F16}; /* m u is too much in bf16 */
@@ -190,7 +191,8 @@ Test(cuda_inverse, batched_narrow_types)
         for (int j = 0; j < 3; j++) {
             check(context, &b, methods[j], atn_dtype_roundoff(dtypes[i]));
             double want = residual_of(&b), got = b.infos[COUNT - 1].residual;
-            cr_expect(fabs(got - want) <= 1e-3 * want, "%s %s: residual %g, expected %g",
+            double rounding = 2 * sqrt((double)b.m) * atn_dtype_roundoff(ATN_F32);
+            cr_expect(fabs(got - want) <= 1e-3 * want + rounding, "%s %s: residual %g, expected %g",
                       atn_inverse_name(methods[j]), atn_dtype_name(dtypes[i]), got, want);
         }
         batch_free(&b);
