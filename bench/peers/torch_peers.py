@@ -390,6 +390,7 @@ def main():
         writer.writeheader()
         for row in all_rows(library, options):
             writer.writerow(written({**same, **row}))
+            file.flush()  # so that a run that is stopped has left what it timed
             rows.append(row)
             show(row)
     if not rows:

@@ -10,7 +10,7 @@
 Both calls are the operator torch.ops.attnum.attention, which torch.compile and torch.export keep whole; derivatives
 are first ones. Tensors on the CPU are not copied, unless their last dimension is strided or they repeat (expand). On
 CUDA they are read where they are, on the current stream; parameters and other arrays of a description are read again
-at every call. No GPU has run this yet."""
+at every call. Only the emulator has run this."""
 from __future__ import annotations
 
 import collections

@@ -178,8 +178,8 @@ static double residual_of(const device_batch *b)
     return sqrt(sum / norm);
 }
 
-/* The residual is that of the X that is returned, by products of f32, whose own rounding is all that
- * is left of it where cuBLAS, which may but need not round factors to tf32, does not. */
+/* The residual is that of the X that is returned, by products of f32, whose own rounding is all
+ * that is left of it where cuBLAS, which may but need not round factors to tf32, does not. */
 Test(cuda_inverse, batched_narrow_types)
 {
     static const atn_dtype dtypes[] = {ATN_TF32, ATN_F16}; /* m u is too much in bf16 */
