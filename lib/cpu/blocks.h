@@ -200,6 +200,8 @@ void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, co
                  int64_t b_stride, double *dots);
 void R(row_norms)(int64_t rows, int64_t cols, const real *a, int64_t stride, double *norms);
 double R(squared_difference)(int64_t count, const real *a, const real *b);
+/* The index of the first element that equals value; the last if none does. */
+int64_t R(find)(int64_t count, const real *a, real value);
 /* to += sum_i weights_i a_i, rows a_i of `cols` elements; the sum is in double. */
 void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *a, int64_t stride,
                  real *to);

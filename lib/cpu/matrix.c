@@ -108,6 +108,22 @@ double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
     return sum_of_squares(count, a, b, 1);
 }
+/* Without a branch for each element, whose place a processor could not predict. */
+int64_t R(find)(int64_t count, const real *a, real value)
+{
+    enum { CHUNK = 64 };
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        real_bits length = count - first < CHUNK ? (real_bits)(count - first) : CHUNK, at = CHUNK;
+        for (real_bits i = 0; i < length; i++) {
+            real_bits here = a[first + i] == value ? i : CHUNK;
+            at = here < at ? here : at;
+        }
+        if (at < CHUNK)
+            return first + at;
+    }
+    return count - 1;
+}
+
 /* Keeps the sums of `vectors` vectors of columns in registers; the compiler knows `vectors`. */
 static inline __attribute__((always_inline)) void add_columns(int vectors, int64_t rows,
                                                               const double *weights, const real *a,

@@ -30,12 +30,6 @@ typedef double lanes_f64 __attribute__((vector_size(BYTES), aligned(sizeof(doubl
 
 /* Vectors of a row processed together: enough to hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
-/* The type of the result of comparing lanes. */
-#ifdef REAL_F32
-typedef int32_t real_bits;
-#else
-typedef int64_t real_bits;
-#endif
 typedef real_bits bits __attribute__((vector_size(BYTES), may_alias));
 
 /* `tokens` x `vectors` sums in registers, both known to the compiler. */

@@ -24,8 +24,10 @@
 
 #ifdef REAL_F32
 #define EXP EXP_F32
+typedef int32_t real_bits; /* a lane of the result of comparing */
 #else
 #define EXP EXP_F64
+typedef int64_t real_bits;
 #endif
 
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The small helpers on dense matrices, to the last bit. Compiled once per real, as they are. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "cpu/blocks.h"
@@ -103,6 +104,25 @@ Test(matrix, dots_of_rows)
                               norms[i] == R(frobenius)(cols, row),
                           "%d columns, row %d, turn %d", (int)cols, (int)i, turn);
             }
+        }
+    }
+}
+
+/* Of equal elements the first, wherever it is; the last element if none is equal. */
+Test(matrix, find_takes_the_first)
+{
+    enum { LONGEST = 200, BEYOND = 2 };
+    static real a[LONGEST + BEYOND];
+    for (int64_t count = 1; count <= LONGEST; count += count < 70 ? 1 : 13) {
+        for (int64_t i = 0; i < count; i++)
+            a[i] = (real)(i % 7);
+        a[count] = a[count + 1] = 9;
+        cr_expect(R(find)(count, a, 9) == count - 1, "%d elements, none", (int)count);
+        cr_expect(R(find)(count, a, (real)NAN) == count - 1, "%d elements, NaN", (int)count);
+        for (int64_t at = count; at-- > 0;) {
+            a[at] = 9; /* and all after it */
+            cr_expect(R(find)(count, a, 9) == at, "%d elements, at %d: %d", (int)count, (int)at,
+                      (int)R(find)(count, a, 9));
         }
     }
 }

@@ -106,7 +106,7 @@ static void map(const void *own, const token_block *b)
         }
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const head *h = own;
@@ -119,7 +119,7 @@ static void map_backward(void *own, const token_block *b, real *slopes, real *gr
                 sum[c] = f > 0 ? sum[c] + factor * sum[f * d + c] : factor * sum[c];
         }
         for (int64_t c = 0; c < d; c++)
-            to[c] += b->x[i * b->stride + c] > 0 ? sum[c] : 0;
+            to[c] = (add ? to[c] : 0) + (b->x[i * b->stride + c] > 0 ? sum[c] : 0);
     }
 }
 
@@ -149,4 +149,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_cosformer) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};

@@ -37,14 +37,14 @@ static void map(const void *own, const token_block *b)
         phi[e] += 1;
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const head *h = own;
     for (int64_t i = 0; i < b->rows; i++) {
         real *restrict to = grad + i * grad_stride;
         for (int64_t c = 0; c < h->d; c++)
-            to[c] += slopes[i * h->d + c] * b->kept[i * h->d + c];
+            to[c] = (add ? to[c] : 0) + slopes[i * h->d + c] * b->kept[i * h->d + c];
     }
 }
 
@@ -74,4 +74,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_elu) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};

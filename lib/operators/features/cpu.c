@@ -323,7 +323,7 @@ static void finish_queries(const linear *l, const token_block *queries, const to
         product(CblasNoTrans, CblasNoTrans, queries->rows, m, keys->rows, l->grad_weights,
                 HEAD_BLOCK, keys->phi, m, true, l->slopes, m);
     }
-    l->map->map_backward(l->map->own, queries, l->slopes,
+    l->map->map_backward(l->map->own, queries, l->slopes, false,
                          h->grad_q + queries->first * h->grad_q_stride, h->grad_q_stride);
 }
 
@@ -349,7 +349,7 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
         memcpy(l->slopes + j * m, l->grad_z, (size_t)m * sizeof(real));
     product(CblasNoTrans, CblasTrans, keys->rows, m, l->dv, v, h->v_stride, l->grad_s, l->dv, true,
             l->slopes, m);
-    product(CblasNoTrans, CblasNoTrans, keys->rows, l->dv, m, keys->phi, m, l->grad_s, l->dv, true,
+    product(CblasNoTrans, CblasNoTrans, keys->rows, l->dv, m, keys->phi, m, l->grad_s, l->dv, false,
             grad_v, h->grad_v_stride);
     if (queries) {
         products_within(l, queries, keys);
@@ -360,8 +360,8 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
         product(CblasTrans, CblasNoTrans, keys->rows, l->dv, queries->rows, l->weights, HEAD_BLOCK,
                 l->grad_n, l->dv, true, grad_v, h->grad_v_stride);
     }
-    l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k + keys->first * h->grad_k_stride,
-                         h->grad_k_stride);
+    l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k == h->grad_q,
+                         h->grad_k + keys->first * h->grad_k_stride, h->grad_k_stride);
 }
 
 static void backward_all(const linear *l)

@@ -35,8 +35,9 @@ typedef struct {
     void (*prepare)(void *own, real *work);
     /* Fills phi and kept. */
     void (*map)(const void *own, const token_block *block);
-    /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), adds dL/dx to grad. */
-    void (*map_backward)(void *own, const token_block *block, real *slopes, real *grad,
+    /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), writes dL/dx to grad,
+     * or adds it. */
+    void (*map_backward)(void *own, const token_block *block, real *slopes, bool add, real *grad,
                          int64_t grad_stride);
     /* After the last map_backward. */
     void (*finish)(void *own);

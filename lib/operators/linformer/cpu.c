@@ -13,6 +13,7 @@ typedef struct {
     real *sums, *grad_sums; /* r x width */
     real *grad_tokens;
     int64_t grad_stride;
+    bool add;          /* to grad_tokens, which hold dQ already */
     real *grad_matrix; /* null: not wanted */
 } projection;
 
@@ -44,6 +45,7 @@ static pieces split(const head *h)
                           .stride = h->k_stride,
                           .grad_tokens = h->grad_k,
                           .grad_stride = h->grad_k_stride,
+                          .add = h->grad_k == h->grad_q,
                           .grad_matrix = h->grad_parameters[ATN_PARAMETER_E]};
     p.values =
         (projection){.matrix = head_matrix(shared ? &options->e : &options->f, h->index),
@@ -125,19 +127,19 @@ static void backward_queries(const head *h, const pieces *p, int64_t first, int6
               h->dv, 0, p->slopes, p->r);
     for (int64_t i = 0; i < count; i++)
         R(softmax_row_backward)(p->r, p->c, p->weights + i * p->r, p->slopes + i * p->r);
-    real_gemm(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->r, p->keys.sums, h->d, 1,
+    real_gemm(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->r, p->keys.sums, h->d, 0,
               h->grad_q + first * h->grad_q_stride, h->grad_q_stride);
     real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->r, q, h->q_stride, 1,
               p->keys.grad_sums, h->d);
 }
 
-/* Backward through the sums over tokens: dX += M dX', dM += X dX'^T. */
+/* Backward through the sums over tokens: dX = M dX', dM += X dX'^T. */
 static void backward_tokens(const head *h, const pieces *p, const projection *x)
 {
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
         real_gemm(CblasNoTrans, CblasNoTrans, count, x->width, p->r,
-                  rows_of(h, p, x->matrix, j, count), p->r, x->grad_sums, x->width, 1,
+                  rows_of(h, p, x->matrix, j, count), p->r, x->grad_sums, x->width, x->add,
                   x->grad_tokens + j * x->grad_stride, x->grad_stride);
         if (!x->grad_matrix)
             continue;
@@ -167,4 +169,5 @@ const head_operator R(cpu_operator_linformer) = {
     .forward = forward,
     .backward = backward,
     .query_group = HEAD_BLOCK,
+    .overwrites = true,
 };

@@ -55,15 +55,6 @@ static real largest(int64_t count, const real *u)
     return R(simd).largest(count, u, -INFINITY);
 }
 
-/* The index of the first element that equals the largest. */
-static int64_t find(int64_t count, const real *u, real largest)
-{
-    int64_t at = 0;
-    while (at < count - 1 && u[at] != largest)
-        at++;
-    return at;
-}
-
 /* Finds key_shift in one pass over all keys. */
 static void prepare(void *own, real *work)
 {
@@ -85,7 +76,7 @@ static void prepare(void *own, real *work)
             if (value > top || p->top_key < 0) {
                 top = value;
                 p->top_key = j0 + j;
-                p->top_feature = find(p->m, u, most);
+                p->top_feature = R(find)(p->m, u, most);
             }
         }
     }
@@ -152,38 +143,40 @@ static double offset_backward(performer *p, const token_block *b, int64_t i, int
     return -total;
 }
 
-static void exponentials_backward(performer *p, const token_block *b, real *slopes, real *grad,
-                                  int64_t grad_stride)
+static void exponentials_backward(performer *p, const token_block *b, real *slopes, bool add,
+                                  real *grad, int64_t grad_stride)
 {
     bool stabilised = !b->keys && p->stabilise && !p->free_queries;
     int64_t top[HEAD_BLOCK] = {0};
     for (int64_t i = 0; stabilised && i < b->rows; i++) {
         const real *u = b->kept + i * p->m;
-        top[i] = find(p->m, u, largest(p->m, u));
+        top[i] = R(find)(p->m, u, largest(p->m, u));
     }
     load_exponentials(p, b, b->kept);
     for (int64_t i = 0; i < b->rows; i++) {
         double half_slope = p->c * offset_backward(p, b, i, top[i], slopes + i * p->m);
+        const real *x = b->x + i * b->stride;
+        real *restrict to = grad + i * grad_stride;
         for (int64_t c = 0; c < p->h->d; c++)
-            grad[i * grad_stride + c] += (real)(half_slope * (double)b->x[i * b->stride + c]);
+            to[c] = (add ? to[c] : 0) + (real)(half_slope * (double)x[c]);
     }
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     performer *p = own;
     int64_t d = p->h->d, count = b->rows * p->m;
     real root_c = (real)p->root_c;
     if (p->exponential)
-        exponentials_backward(p, b, slopes, grad, grad_stride);
+        exponentials_backward(p, b, slopes, add, grad, grad_stride);
     else
         for (int64_t e = 0; e < count; e++)
             slopes[e] = b->kept[e] > 0 ? slopes[e] : 0;
     for (int64_t e = 0; e < count; e++)
         slopes[e] *= root_c;
-    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d, 1, grad,
-              grad_stride);
+    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d,
+              add || p->exponential, grad, grad_stride);
 }
 
 /* The stabiliser of the keys is the u of one key and feature, which receives its derivative. */
@@ -246,4 +239,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_performer) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};

@@ -36,7 +36,7 @@ static void map(const void *own, const token_block *b)
     }
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const fourier *f = own;
@@ -46,7 +46,7 @@ static void map_backward(void *own, const token_block *b, real *slopes, real *gr
         for (int64_t r = 0; r < f->m; r++)
             by_cosines[r] = (real)f->root * (by_sines[r] * cosines[r] - by_cosines[r] * sines[r]);
     }
-    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, f->d, f->m, slopes, 2 * f->m, f->w, f->d, 1,
+    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, f->d, f->m, slopes, 2 * f->m, f->w, f->d, add,
               grad, grad_stride);
 }
 
@@ -86,4 +86,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_rff) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};

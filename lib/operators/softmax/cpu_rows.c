@@ -28,11 +28,9 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 {
     enum { LANES = 8 }; /* partial sums that a vector unit adds in parallel */
     double sums[LANES] = {0}, mean = 0;
-    int64_t at = 0, whole = count - count % LANES;
+    int64_t whole = count - count % LANES;
     real largest = R(simd).largest(count, weights, -INFINITY);
-    while (at < count - 1 && weights[at] != largest)
-        at++;
-    double pivot = (double)slopes[at];
+    double pivot = (double)slopes[R(find)(count, weights, largest)];
     for (int64_t j = 0; j < whole; j += LANES)
         for (int lane = 0; lane < LANES; lane++)
             sums[lane] += (double)weights[j + lane] * ((double)slopes[j + lane] - pivot);
@@ -52,8 +50,7 @@ double R(softmax_raise)(int64_t keys, double c, const real *logits, real *larges
     if (!(highest > before))
         return 1;
     if (at)
-        for (*at = 0; logits[*at] != highest; ++*at)
-            ;
+        *at = R(find)(keys, logits, highest);
     *largest = highest;
     return exp(c * ((double)before - (double)highest));
 }
