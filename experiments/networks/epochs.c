@@ -14,16 +14,15 @@
 #include <linear_algebra.h>
 #include <newton.h>
 
-#include "common/experiment.h"
 #include "common/median.h"
 #include "common/report.h"
 #include "common/staging.h"
 #include "convergence/bottleneck.h"
 #include "convergence/gradient.h"
 #include "convergence/iterations.h"
+#include "networks/heads.h"
 #include "registry.h"
 #include "spectral/matrices.h"
-#include "train/trained.h"
 
 /* An inverse counts as converged if its residual is below this level, which the papers' metric
  * reaches for every A (claim S14). */
@@ -120,18 +119,6 @@ static const output_spec outputs[OUTPUTS] = {
 
 /* ---- Points ---- */
 
-typedef struct {
-    const input *in;
-    int64_t block, head, sample; /* sample: of the pictures */
-    uint64_t seed;
-} epoch_point;
-
-typedef struct {
-    input_set networks;
-    int64_t points;
-    epoch_point *all;
-} epochs_sweep;
-
 static bool iterates(const input *in)
 {
     const model_shape *shape = trained_shape(input_network(in));
@@ -140,81 +127,34 @@ static bool iterates(const input *in)
            desc.inverse.method <= ATN_INVERSE_NR_SOFTPP;
 }
 
-static int check_networks(const input_set *networks)
+static int check_network(const program_options *s, const input *in)
 {
-    for (int i = 0; i < networks->count; i++)
-        if (!iterates(networks->items[i])) {
-            report_error("--network %s: its attention has no Newton-Raphson iteration, expected a "
-                         "network of soft or softpp",
-                         network_name(networks->items[i]));
-            return EXIT_USAGE;
-        }
-    return EXIT_PASS;
-}
-
-/* Adds the heads of a network on --samples pictures, or only counts them (w->all is null). */
-static void add_points(const program_options *s, const input *in, uint64_t seed, epochs_sweep *w)
-{
-    static const int64_t usual[EFFORT_COUNT] = {
-        [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 8, [EFFORT_FULL] = 64};
-    const trained *network = input_network(in);
-    int64_t samples = s->samples ? s->samples : usual[s->effort];
-    epoch_point p = {.in = in, .seed = seed};
-    for (p.sample = 0; p.sample < samples; p.sample++)
-        for (p.head = 0; p.head < trained_heads(network); p.head++)
-            for (p.block = 0; p.block < trained_depth(network); p.block++, w->points++)
-                if (w->all)
-                    w->all[w->points] = p;
+    (void)s;
+    if (iterates(in))
+        return EXIT_PASS;
+    report_error("--network %s: its attention has no Newton-Raphson iteration, expected a network "
+                 "of soft or softpp",
+                 network_name(in));
+    return EXIT_USAGE;
 }
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const char *const usual[] = {"soft", NULL};
-    epochs_sweep *w = must_allocate(1, sizeof *w);
+    static const int64_t pictures[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 8, [EFFORT_FULL] = 64};
+    head_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
-    int code = input_set_open_networks(s, usual, &w->networks);
-    if (code == EXIT_PASS)
-        code = check_networks(&w->networks);
-    for (int fill = 0; fill < 2 && code == EXIT_PASS; fill++) {
-        w->all = fill ? must_allocate((size_t)w->points, sizeof *w->all) : NULL;
-        w->points = 0;
-        for (int j = 0; j < s->seeds.count; j++)
-            for (int i = 0; i < w->networks.count; i++)
-                add_points(s, w->networks.items[i], (uint64_t)s->seeds.items[j], w);
-    }
+    int code =
+        heads_prepare(s, usual, s->samples ? s->samples : pictures[s->effort], check_network, w);
     *points = w->points;
     return code;
 }
 
 static void release(void *state)
 {
-    epochs_sweep *w = state;
-    input_set_free(&w->networks);
-    free(w->all);
-    free(w);
-}
-
-static bool input_at(const void *state, int index, const char **name, const char **sha256)
-{
-    return input_set_describe(&((const epochs_sweep *)state)->networks, index, name, sha256);
-}
-
-static const epoch_point *point_of(const void *state, int64_t point)
-{
-    return &((const epochs_sweep *)state)->all[point];
-}
-
-static void describe(const void *state, int64_t point, char *buffer, size_t size)
-{
-    const epoch_point *p = point_of(state, point);
-    snprintf(buffer, size, "%s block %" PRId64 " head %" PRId64 " sample %" PRId64 " seed %" PRIu64,
-             network_name(p->in), p->block, p->head, p->sample, p->seed);
-}
-
-static void replay(const void *state, int64_t point, options_point *options)
-{
-    const epoch_point *p = point_of(state, point);
-    *options = (options_point){.input = "", .seed = (int64_t)p->seed, .samples = p->sample + 1};
+    heads_release(state);
+    free(state);
 }
 
 /* ---- A matrix ---- */
@@ -235,7 +175,7 @@ typedef struct {
 } measurement;
 
 /* A and A + ridge I of a head. */
-static int make_matrices(const epoch_point *p, const trained_head *h, atn_context *context,
+static int make_matrices(const head_point *p, const trained_head *h, atn_context *context,
                          measurement *x)
 {
     const trained *network = input_network(p->in);
@@ -384,7 +324,7 @@ static char *run_of(const char *name)
     return must_format("%.*s", (int)(kept ? end - mark : length), name);
 }
 
-static void add_row(const epoch_point *p, const trained_head *h, const measurement *x, table *to)
+static void add_row(const head_point *p, const trained_head *h, const measurement *x, table *to)
 {
     const bottleneck *a = &x->a;
     const trained *network = input_network(p->in);
@@ -397,18 +337,16 @@ static void add_row(const epoch_point *p, const trained_head *h, const measureme
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const epoch_point *p = point_of(state, point);
+    const head_point *p = heads_point(state, point);
     const trained *network = input_network(p->in);
-    int64_t side = trained_side(network), heads = trained_heads(network);
     int64_t m = trained_shape(network)->landmarks;
-    input_draw draw = {
-        .height = side, .width = side, .seed = p->seed, .sample = p->sample * heads + p->head};
+    int64_t number = heads_draw(p).sample * trained_depth(network) + p->block;
     measurement x = {.a = bottleneck_create(ATN_F64, m), .b = bottleneck_create(ATN_F64, m)};
     double *g = must_allocate((size_t)(m * m), sizeof *g);
     double *inverse = must_allocate((size_t)(m * m), sizeof *inverse);
     trained_head h;
-    gradient_direction(p->seed, draw.sample * trained_depth(network) + p->block, m, g);
-    int code = trained_head_open(network, p->block, &draw, &h);
+    gradient_direction(p->seed, number, m, g);
+    int code = heads_open(p, &h);
     if (code == EXIT_PASS)
         code = make_matrices(p, &h, context, &x);
     if (code == EXIT_PASS)
@@ -512,9 +450,9 @@ const experiment networks_epochs = {
     .output_count = OUTPUTS,
     .plot = "networks/epochs.gp",
     .prepare = prepare,
-    .describe = describe,
-    .replay = replay,
-    .input = input_at,
+    .describe = heads_describe,
+    .replay = heads_replay,
+    .input = heads_input,
     .run = run,
     .finish = finish,
     .release = release,

@@ -8,22 +8,20 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attention/magnitudes.h"
 #include "attention/rows.h"
-#include "common/experiment.h"
-#include "common/inputs.h"
-#include "common/landmarks.h"
 #include "common/report.h"
+#include "networks/heads.h"
 #include "registry.h"
-#include "train/trained.h"
 
 /* ---- maps.csv ---- */
 
 #define ROW(X)                                                                                        \
-    X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))           \
+    X(TEXT, network, "", "the trained network, as --network names it", network_name(p->of.in))        \
     X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)            \
-    X(INTEGER, block, "", "the block, from 0", p->block)                                              \
+    X(INTEGER, block, "", "the block, from 0", p->of.block)                                           \
     X(INTEGER, head, "", "the head, from 0", h->head)                                                 \
     X(INTEGER, picture, "", "number in data/trained/pictures-images-idx3-ubyte.gz, from 0",           \
       h->picture)                                                                                     \
@@ -56,8 +54,8 @@
       "of the map: reference_error / (condition n u), u = 2^-53; a check fails from 30; nan "         \
       "where condition n u > 0.1 and nothing can be said",                                            \
       check->ratio)                                                                                   \
-    X(INTEGER, sample, "", "which picture of the seed, from 0", p->sample)                            \
-    X(INTEGER, seed, "", "of the picture", (int64_t)p->seed)
+    X(INTEGER, sample, "", "which picture of the seed, from 0", p->of.sample)                         \
+    X(INTEGER, seed, "", "of the picture", (int64_t)p->of.seed)
 static const column map_columns[] = {ROW(LIST_COLUMN)};
 enum { MAP_COLUMNS = sizeof map_columns / sizeof *map_columns, LINES_SHOWN = 200 };
 
@@ -79,17 +77,14 @@ static const output_spec outputs[OUTPUTS] = {
 /* ---- Points ---- */
 
 typedef struct {
-    const input *in;
-    int64_t block, head, sample; /* sample: of the pictures */
-    uint64_t seed;
-    int64_t side, query_row, query_col;
-} map_point;
+    head_sweep heads;
+    int64_t query_row, query_col; /* as given; negative: the patch in the middle */
+} maps_sweep;
 
 typedef struct {
-    input_set networks;
-    int64_t points;
-    map_point *all;
-} maps_sweep;
+    head_point of;
+    int64_t side, query_row, query_col;
+} map_point;
 
 /* Refuses a network without attention matrices, or without a patch at the query. */
 static int check_network(const program_options *s, const input *in)
@@ -109,82 +104,41 @@ static int check_network(const program_options *s, const input *in)
     return EXIT_USAGE;
 }
 
-/* Adds the maps of a network on --samples pictures, or only counts them (w->all is null). */
-static void add_points(const program_options *s, const input *in, uint64_t seed, maps_sweep *w)
-{
-    const trained *network = input_network(in);
-    int64_t samples = s->samples ? s->samples : 1;
-    map_point p = {.in = in, .seed = seed, .side = trained_side(network)};
-    p.query_row = s->query_row >= 0 ? s->query_row : p.side / 2;
-    p.query_col = s->query_col >= 0 ? s->query_col : p.side / 2;
-    for (p.sample = 0; p.sample < samples; p.sample++)
-        for (p.head = 0; p.head < trained_heads(network); p.head++)
-            for (p.block = 0; p.block < trained_depth(network); p.block++, w->points++)
-                if (w->all)
-                    w->all[w->points] = p;
-}
-
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
+    static const char *const usual[] = {"softmax", "sima", NULL};
     maps_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
-    static const char *const usual[] = {"softmax", "sima", NULL};
-    int code = input_set_open_networks(s, usual, &w->networks);
-    for (int i = 0; i < w->networks.count && code == EXIT_PASS; i++)
-        code = check_network(s, w->networks.items[i]);
-    for (int fill = 0; fill < 2 && code == EXIT_PASS; fill++) {
-        w->all = fill ? must_allocate((size_t)w->points, sizeof *w->all) : NULL;
-        w->points = 0;
-        for (int j = 0; j < s->seeds.count; j++)
-            for (int i = 0; i < w->networks.count; i++)
-                add_points(s, w->networks.items[i], (uint64_t)s->seeds.items[j], w);
-    }
-    *points = w->points;
+    w->query_row = s->query_row;
+    w->query_col = s->query_col;
+    int code = heads_prepare(s, usual, s->samples ? s->samples : 1, check_network, &w->heads);
+    *points = w->heads.points;
     return code;
 }
 
 static void release(void *state)
 {
-    maps_sweep *w = state;
-    input_set_free(&w->networks);
-    free(w->all);
-    free(w);
+    heads_release(&((maps_sweep *)state)->heads);
+    free(state);
 }
 
-static bool input_at(const void *state, int index, const char **name, const char **sha256)
+static map_point point_of(const void *state, int64_t point)
 {
-    return input_set_describe(&((const maps_sweep *)state)->networks, index, name, sha256);
-}
-
-static const map_point *point_of(const void *state, int64_t point)
-{
-    return &((const maps_sweep *)state)->all[point];
+    const maps_sweep *w = state;
+    map_point p = {.of = *heads_point(state, point)};
+    p.side = trained_side(input_network(p.of.in));
+    p.query_row = w->query_row >= 0 ? w->query_row : p.side / 2;
+    p.query_col = w->query_col >= 0 ? w->query_col : p.side / 2;
+    return p;
 }
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const map_point *p = point_of(state, point);
-    snprintf(buffer, size,
-             "%s block %" PRId64 " head %" PRId64 " sample %" PRId64 " seed %" PRIu64
-             " query %" PRId64 "x%" PRId64,
-             network_name(p->in), p->block, p->head, p->sample, p->seed, p->query_row,
-             p->query_col);
-}
-
-static void replay(const void *state, int64_t point, options_point *options)
-{
-    const map_point *p = point_of(state, point);
-    *options = (options_point){.input = "", .seed = (int64_t)p->seed, .samples = p->sample + 1};
-}
-
-static int open_head(const map_point *p, trained_head *h)
-{
-    const trained *network = input_network(p->in);
-    input_draw draw = {.height = p->side,
-                       .width = p->side,
-                       .seed = p->seed,
-                       .sample = p->sample * trained_heads(network) + p->head};
-    return trained_head_open(network, p->block, &draw, h);
+    map_point p = point_of(state, point);
+    heads_describe(state, point, buffer, size);
+    size_t length = strlen(buffer);
+    snprintf(buffer + length, size - length, " query %" PRId64 "x%" PRId64, p.query_row,
+             p.query_col);
 }
 
 /* ---- A point ---- */
@@ -233,13 +187,13 @@ static void add_map(const map_point *p, const trained_head *h, const double *row
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const map_point *p = point_of(state, point);
+    const map_point at = point_of(state, point), *p = &at;
     int64_t n = p->side * p->side, query = p->query_row * p->side + p->query_col;
     double *row = must_allocate((size_t)n, sizeof *row);
     token_attention a = {0};
     row_check check;
     trained_head h;
-    int code = open_head(p, &h);
+    int code = heads_open(&p->of, &h);
     if (code == EXIT_PASS)
         code = token_attention_describe(&a, &h.desc, n, TOKEN_DIM, h.q, h.k);
     if (code == EXIT_PASS)
@@ -249,7 +203,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         map_magnitudes of = {0};
         if (sima)
             measure_map(p, &h, row, &of);
-        code = token_attention_check(&a, context, query, row, p->seed, &check);
+        code = token_attention_check(&a, context, query, row, p->of.seed, &check);
         if (code == EXIT_PASS || code == EXIT_CHECK)
             add_map(p, &h, row, sima ? &of : NULL, &check, raw);
         free(of.lengths);
@@ -314,12 +268,12 @@ static void print_maps(const table *maps)
 
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
-    const maps_sweep *w = state;
+    const head_sweep *w = state;
     int code = EXIT_PASS;
     for (int64_t i = 0; i < w->points && code == EXIT_PASS; i++)
         if (w->all[i].block == 0 && w->all[i].head == 0) {
             trained_head h;
-            code = open_head(&w->all[i], &h);
+            code = heads_open(&w->all[i], &h);
             if (code == EXIT_PASS && !has_picture(tables[PICTURE], h.picture))
                 add_picture(&h, tables[PICTURE]);
             trained_head_free(&h);
@@ -341,8 +295,8 @@ const experiment networks_maps = {
     .plot = "networks/maps.gp",
     .prepare = prepare,
     .describe = describe,
-    .replay = replay,
-    .input = input_at,
+    .replay = heads_replay,
+    .input = heads_input,
     .run = run,
     .finish = finish,
     .release = release,
