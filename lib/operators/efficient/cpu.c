@@ -17,6 +17,7 @@ typedef struct {
     double *sums, *one_over, *along;
     real *maxima, *rho, *grad;
     real *state, *grad_state;
+    real *exps; /* backward: of all keys, in dK's memory; null: computed again */
 } pieces;
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
@@ -61,29 +62,63 @@ static void load_queries(const head *h, const pieces *p, int64_t first, int64_t 
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
+static inline real larger(real a, real b)
+{
+    return a > b ? a : b;
+}
+
+/* Four keys at a time, which need not wait for one another's maxima. */
 static void find_maxima(const head *h, const pieces *p)
 {
-    for (int64_t j = 0; j < h->n_k; j++) {
-        const real *k = h->k + j * h->k_stride;
+    real *restrict maxima = p->maxima;
+    int64_t stride = h->k_stride, j = 0;
+    for (int64_t c = 0; c < h->d; c++)
+        maxima[c] = -INFINITY;
+    for (; j + 4 <= h->n_k; j += 4) {
+        const real *k = h->k + j * stride;
         for (int64_t c = 0; c < h->d; c++)
-            p->maxima[c] = j == 0 || k[c] > p->maxima[c] ? k[c] : p->maxima[c];
+            maxima[c] = larger(
+                larger(larger(k[c], k[stride + c]), larger(k[2 * stride + c], k[3 * stride + c])),
+                maxima[c]);
     }
+    for (; j < h->n_k; j++)
+        for (int64_t c = 0; c < h->d; c++)
+            maxima[c] = larger(h->k[j * stride + c], maxima[c]);
+}
+
+/* sums += the sum of the rows, which are dense, row after row. */
+static void add_columns(int64_t rows, int64_t d, const real *a, double *sums)
+{
+    enum { TOGETHER = 16 }; /* sums in registers */
+    int64_t c = 0;
+    for (; c + TOGETHER <= d; c += TOGETHER) {
+        double some[TOGETHER];
+        memcpy(some, sums + c, sizeof some);
+        for (int64_t j = 0; j < rows; j++)
+            for (int e = 0; e < TOGETHER; e++)
+                some[e] += (double)a[j * d + c + e];
+        memcpy(sums + c, some, sizeof some);
+    }
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t e = c; e < d; e++)
+            sums[e] += (double)a[j * d + e];
 }
 
 /* exp(k - max) of a block of keys; add: adds it to the sums, too. */
-static void load_exps(const head *h, const pieces *p, int64_t first, int64_t rows, bool add)
+static const real *load_exps(const head *h, const pieces *p, int64_t first, int64_t rows, bool add)
 {
+    real *exps = p->exps ? p->exps + first * h->d : p->rho;
+    if (p->exps && !add)
+        return exps;
     for (int64_t j = 0; j < rows; j++) {
         const real *k = h->k + (first + j) * h->k_stride;
         for (int64_t c = 0; c < h->d; c++)
-            p->rho[j * h->d + c] = k[c] - p->maxima[c];
+            exps[j * h->d + c] = k[c] - p->maxima[c];
     }
-    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
-    for (int64_t j = 0; add && j < rows; j++) {
-        const real *rho = p->rho + j * h->d;
-        for (int64_t c = 0; c < h->d; c++)
-            p->sums[c] += (double)rho[c];
-    }
+    R(simd).exponentials(rows * h->d, 1, 0, exps);
+    if (add)
+        add_columns(rows, h->d, exps, p->sums);
+    return exps;
 }
 
 /* A block of rho_k, the sums being known. */
@@ -111,11 +146,12 @@ static void make_state(const head *h, const pieces *p)
         load_exps(h, p, j, head_smaller(HEAD_BLOCK, h->n_k - j), true);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        const real *rho = p->rho;
         if (narrow)
             load_keys(h, p, j, rows);
         else
-            load_exps(h, p, j, rows, true);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, h->v + j * h->v_stride,
+            rho = load_exps(h, p, j, rows, true);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, rho, h->d, h->v + j * h->v_stride,
                   h->v_stride, j > 0, p->state, h->dv);
     }
     if (h->n_k == 0)
@@ -175,14 +211,14 @@ static void backward_keys(const head *h, const pieces *p)
     finish_grad_state(h, p);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        load_exps(h, p, j, rows, false);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->rho, h->d, p->grad_state, h->dv,
+        const real *exps = load_exps(h, p, j, rows, false);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, exps, h->d, p->grad_state, h->dv,
                   0, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
                   p->grad_state, h->dv, 0, p->grad, h->d);
         for (int64_t r = 0; r < rows; r++) {
-            const real *rho = p->rho + r * h->d, *grad = p->grad + r * h->d;
-            real *restrict to = h->grad_k + (j + r) * h->grad_k_stride;
+            const real *rho = exps + r * h->d, *grad = p->grad + r * h->d;
+            real *to = h->grad_k + (j + r) * h->grad_k_stride;
             for (int64_t c = 0; c < h->d; c++)
                 to[c] =
                     (add ? to[c] : 0) + (real)((double)rho[c] * ((double)grad[c] - p->along[c]));
@@ -193,6 +229,8 @@ static void backward_keys(const head *h, const pieces *p)
 static void backward(const head *h)
 {
     pieces p = split(h);
+    if (h->grad_k != h->grad_q && h->grad_k_stride == h->d)
+        p.exps = h->grad_k;
     make_state(h, &p);
     backward_queries(h, &p);
     backward_keys(h, &p);
