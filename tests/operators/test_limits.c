@@ -175,6 +175,39 @@ Test(limits, logits_of_any_size)
     atn_context_free(context);
 }
 
+/* A key whose channels are far above all others, whichever it is, has all their weight, however far
+ * it is above. */
+Test(limits, one_large_key_anywhere)
+{
+    static const atn_operator ops[] = {ATN_SOFTMAX, ATN_EFFICIENT};
+    enum { KEYS = 70, DIM = 4 };
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (int64_t at = 0; runs(ops[i]) && at < KEYS; at++) {
+            attention_choice choice = {.op = ops[i],
+                                       .dtype = ATN_F64,
+                                       .shape = {1, 1, KEYS, DIM, 3, 0},
+                                       .cross = true,
+                                       .seed = 8};
+            attention_case c = attention_case_make(&choice);
+            for (int64_t e = 0; e < KEYS * DIM; e++)
+                c.q[e] = fabs(c.q[e]) + 1; /* softmax: so that all queries see that key alone */
+            double *y[2];
+            for (int more = 0; more < 2; more++) {
+                for (int64_t e = 0; e < DIM; e++)
+                    c.k[at * DIM + e] += 2000;
+                y[more] = output_of(context, &c);
+            }
+            double apart = judge_relative(attention_case_outputs(&c), y[1], y[0]);
+            cr_expect(apart <= JUDGE_LAW, "%s, key %d: %.3g apart", attention_case_label(&c),
+                      (int)at, apart);
+            free(y[1]);
+            free(y[0]);
+            attention_case_free(&c);
+        }
+    atn_context_free(context);
+}
+
 /* ---- Columns that are normalised may be of any size ---- */
 
 /* One column in the first block of 64 and one in the second, so large that their squares overflow
