@@ -20,6 +20,11 @@ def short(seconds):
     return f"{value * 1e6:.3g} µs" if value < 1e-3 else f"{value * 1e3:.3g} ms"
 
 
+def commits(rows):
+    names = list(dict.fromkeys(row["commit"] for row in rows))
+    return f"commit{'s' if len(names) > 1 else ''} " + ", ".join(f"`{name}`" for name in names)
+
+
 def replace_table(name, table, readme, check):
     """Puts table between the marks of that name in the file. With check nothing is written, and the result is
     1 if the page has other text there."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The networks of attnum train in PyTorch's operations."""
+import numpy as np
 import torch
 import torch.nn.functional as F
 import torch_operators as forms
@@ -93,6 +94,12 @@ class Network:
 
     def mlp(self, x, block):
         return self.linear(F.gelu(self.linear(x, block + ".hidden"), approximate="tanh"), block + ".mlp")
+
+
+def read_parameters(weights):
+    """Those of a file that attnum train wrote, as f32 tensors; all but drawn ones have gradients."""
+    return {key: torch.tensor(value, requires_grad=not key.endswith(DRAWN))
+            for key, value in np.load(weights).items() if "metadata" not in key}
 
 
 def kernel_by_differences(x, y):

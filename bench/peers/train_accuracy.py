@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """train_accuracy.py: do attnum train and PyTorch end with the same accuracy? Both train the same networks on the first
 pictures of Fashion-MNIST by the same recipe (experiments/train/README.md), seed by seed from the same initial weights;
-the order of the pictures, their crops and flips are drawn by each itself. Test accuracies on the 10,000 others: means,
-standard deviations over the seeds, and the difference over its standard error, with a t distribution's two-sided
-probability of one as large by chance (Welch 1947). Exit code: 0 no operator's below a hundredth over the number of
-operators, 1 one is.
+the order of the pictures, their crops and flips are drawn by each itself. Test accuracies on the 10,000 others: means and
+standard deviations over the seeds, the mean of the differences seed by seed with its 95 % interval, and the
+probability of one as large by chance (Student's paired test, two-sided). Exit code 1 if an operator's probability is
+below 0.01 over the number of operators, else 0.
 
-    python3 bench/peers/train_accuracy.py --operator softmax,sima --images 10000 --epochs 5 --seeds 5 --out accuracy.csv
+    python3 bench/peers/train_accuracy.py --operator softmax,sima --images 10000 --epochs 5 --out accuracy.csv
 
 It takes as long as the trainings. The pictures are installed by scripts/setup --training."""
 import argparse
@@ -26,8 +26,9 @@ import torch_networks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BATCH, RATE, LEAST, DECAY, SHIFT = 32, 2e-3, 0.01, 0.05, 1
-COLUMNS = {"operator": "and variant", "seed": "of the initial weights", "attnum": "test accuracy of attnum train",
-           "pytorch": "the same of PyTorch", "images": "trained on", "epochs": "of all of them", "torch": "its version"}
+COLUMNS = {"operator": "attnum's name, with its variant", "seed": "of the initial weights",
+           "attnum": "test accuracy of attnum train", "pytorch": "test accuracy of PyTorch",
+           "images": "number of pictures to train on", "epochs": "passes over them", "torch": "version of PyTorch"}
 
 
 def read_idx(path):
@@ -52,7 +53,10 @@ def crops(pixels, generator):
     return torch.stack([image.flip(-1) if flipped else image for image, flipped in zip(cut, flips)])
 
 
-def rate_of(step, warm, steps):
+def rate_of(step, per_epoch, epochs):
+    """Of step 1, 2, ...: as experiments/train/trainer.c has it."""
+    steps = epochs * per_epoch
+    warm = per_epoch if epochs > 1 else steps / 10
     if step <= warm:
         return RATE * step / warm
     return RATE * (LEAST + (1 - LEAST) * (1 + math.cos(math.pi * (step - warm) / (steps - warm))) / 2)
@@ -68,8 +72,7 @@ def accuracy(network, test):
 
 
 def train_torch(name, weights, train, test, epochs, seed):
-    parameters = {key: torch.tensor(value, requires_grad=not key.endswith(torch_networks.DRAWN))
-                  for key, value in np.load(weights).items() if "metadata" not in key}
+    parameters = torch_networks.read_parameters(weights)
     trained = {key: p for key, p in parameters.items() if p.requires_grad}
     network = torch_networks.Network(name.split("/")[0], parameters, fast=True)
     decays = {key for key, p in trained.items() if p.ndim > 1 and key != "position"}
@@ -82,7 +85,7 @@ def train_torch(name, weights, train, test, epochs, seed):
         for step in range(per_epoch):
             chosen = order[step * BATCH:(step + 1) * BATCH]
             for group in optimizer.param_groups:
-                group["lr"] = rate_of(epoch * per_epoch + step + 1, per_epoch, epochs * per_epoch)
+                group["lr"] = rate_of(epoch * per_epoch + step + 1, per_epoch, epochs)
             optimizer.zero_grad()
             torch_networks.loss_of(network.forward(crops(pixels[chosen], generator).flatten(1)), labels[chosen]).backward()
             torch.nn.utils.clip_grad_norm_(list(trained.values()), 1)
@@ -110,18 +113,23 @@ def chance(t, freedom):
     return max(0.0, 1 - 2 * within)
 
 
+def interval(freedom, share=0.05):
+    """The t beyond which a t distribution has this share in both tails, by bisection."""
+    low, high = 0.0, 1e3
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if chance(middle, freedom) > share else (low, middle)
+    return low
+
+
 def judge(name, rows):
     """Prints a line; the chance of such a difference."""
-    ours, theirs = ([row[side] for row in rows] for side in ("attnum", "pytorch"))
-    means = [statistics.mean(values) for values in (ours, theirs)]
-    spreads = [statistics.stdev(values) for values in (ours, theirs)]
-    shares = [spread ** 2 / len(rows) for spread in spreads]
-    error = math.sqrt(sum(shares))
-    t = (means[0] - means[1]) / error if error > 0 else 0.0
-    freedom = sum(shares) ** 2 / (sum(s ** 2 for s in shares) / (len(rows) - 1)) if error > 0 else 1
-    p = chance(t, freedom)
-    print(f"| `{name}` | {100 * means[0]:.2f} ± {100 * spreads[0]:.2f} % | {100 * means[1]:.2f} ± {100 * spreads[1]:.2f} % | "
-          f"{100 * (means[0] - means[1]):+.2f} | {t:+.2f} | {p:.2g} |", flush=True)
+    ours, theirs = ([100 * row[side] for row in rows] for side in ("attnum", "pytorch"))
+    differences = [a - b for a, b in zip(ours, theirs)]
+    mean, error = statistics.mean(differences), statistics.stdev(differences) / math.sqrt(len(rows))
+    p = chance(mean / error, len(rows) - 1) if error > 0 else float(mean == 0)
+    print(f"| `{name}` | {statistics.mean(ours):.2f} ± {statistics.stdev(ours):.2f} % | {statistics.mean(theirs):.2f} ± "
+          f"{statistics.stdev(theirs):.2f} % | {mean:+.2f} ± {interval(len(rows) - 1) * error:.2f} | {p:.2g} |", flush=True)
     return p
 
 
@@ -133,16 +141,19 @@ def main():
                         help=f"LIST of {', '.join(torch_networks.NAMES)} (default softmax,sima)")
     parser.add_argument("--images", type=int, default=10000, help="to train on (default 10000)")
     parser.add_argument("--epochs", type=int, default=5, help="(default 5)")
-    parser.add_argument("--seeds", type=int, default=3, help="1, 2, ..., at least 2 (default 3)")
+    parser.add_argument("--seeds", type=int, default=5, help="1, 2, ..., at least 2 (default 5)")
     parser.add_argument("--dataset", type=pathlib.Path, default=pathlib.Path("/usr/share/datasets/fashion-mnist"))
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/experiments/attnum")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("train_accuracy.csv"))
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error("--seeds: at least 2")
+    for name in options.operator:
+        if name not in torch_networks.NAMES:
+            parser.error(f"--operator: no '{name}', expected {', '.join(torch_networks.NAMES)}")
     torch.set_num_threads(1)
     train, test = read_set(options.dataset, "train", options.images), read_set(options.dataset, "t10k")
-    print("| operator | attnum | PyTorch | difference, points | over its standard error | chance |\n|---|---|---|---|---|---|")
+    print("| operator | attnum | PyTorch | difference, points | chance |\n|---|---|---|---|---|")
     temporary, chances = options.out.with_name(options.out.name + ".new"), []
     with open(temporary, "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 
-import numpy as np
 import torch
 import torch_networks
 
@@ -38,8 +37,7 @@ class Peer:
     """PyTorch's training, from the weights that attnum has left."""
 
     def __init__(self, name, weights):
-        self.parameters = {key: torch.tensor(value, requires_grad=not key.endswith(torch_networks.DRAWN))
-                           for key, value in np.load(weights).items() if "metadata" not in key}
+        self.parameters = torch_networks.read_parameters(weights)
         trained = [p for p in self.parameters.values() if p.requires_grad]
         self.network = torch_networks.Network(name.split("/")[0], self.parameters, fast=True)
         self.trained = trained

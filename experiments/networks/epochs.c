@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What becomes of SOFT's bottleneck matrix A = K(L, L), of its inverse by iteration and of Eq. 12
- * while a network is trained: statements S14, S15 and S16 on trained features.
- *
- * A point is one head of one block of one network on one picture. */
+ * while a network is trained: statements S14, S15 and S16 on trained features. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -108,7 +108,8 @@ double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
     return sum_of_squares(count, a, b, 1);
 }
-/* Without a branch for each element, whose place a processor could not predict. */
+
+/* No branch per element: a processor cannot predict where the value is. */
 int64_t R(find)(int64_t count, const real *a, real value)
 {
     enum { CHUNK = 64 };

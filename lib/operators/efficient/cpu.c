@@ -86,8 +86,8 @@ static void find_maxima(const head *h, const pieces *p)
             maxima[c] = larger(h->k[j * stride + c], maxima[c]);
 }
 
-/* sums += the sum of the rows, which are dense, row after row. */
-static void add_columns(int64_t rows, int64_t d, const real *a, double *sums)
+/* sums += the sum of the rows of a dense rows x d matrix, in double. */
+static void add_to_sums(int64_t rows, int64_t d, const real *a, double *sums)
 {
     enum { TOGETHER = 16 }; /* sums in registers */
     int64_t c = 0;
@@ -117,7 +117,7 @@ static const real *load_exps(const head *h, const pieces *p, int64_t first, int6
     }
     R(simd).exponentials(rows * h->d, 1, 0, exps);
     if (add)
-        add_columns(rows, h->d, exps, p->sums);
+        add_to_sums(rows, h->d, exps, p->sums);
     return exps;
 }
 
