@@ -21,6 +21,7 @@ def short(seconds):
 
 
 def commits(rows):
+    """The commits of rows, each once, as a text."""
     names = list(dict.fromkeys(row["commit"] for row in rows))
     return f"commit{'s' if len(names) > 1 else ''} " + ", ".join(f"`{name}`" for name in names)
 

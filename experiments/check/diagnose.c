@@ -634,7 +634,7 @@ static void choose_excerpt(diagnosis *d)
         return;
     for (int64_t i = 0; i < d->heads; i++) {
         double error = claimed_error(d, i, n);
-        if (error > most && isfinite(error)) {
+        if (isfinite(error) && !(error <= most)) {
             most = error;
             d->worst = i;
         }

@@ -24,9 +24,8 @@ enum { REF_DEVICE_BATCHED_SVD = 32 };
 enum { REF_DEVICE_SWEEPS = 15 };
 
 /* In units of rounding, n u with n the larger size: |A - U S V^T|_F / (n u |A|_F), and the largest
- * of |U^T U - I|_F, |V^T V - I|_F over n u. Healthy below 10, of Jacobi's method below 10 times the
- * root of its sweeps.
- */
+ * of |U^T U - I|_F, |V^T V - I|_F over n u. Healthy below 10, for
+ * Jacobi's method below 10 times the root of its sweeps. */
 typedef struct {
     double residual, orthogonality;
 } ref_device_check;
