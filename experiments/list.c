@@ -49,8 +49,8 @@ static void name_bits(unsigned bits, const char *const *names, size_t count, cha
 
 static void list_operators(table *t, const char *kind)
 {
-    static const char *const names[] = {"f32",  "f64",   "cpu",    "cuda",   "backward",
-                                        "mask", "cross", "causal", "lengths"}; /* as ATN_CAN_ */
+    static const char *const names[] = {"f32",   "f64",    "cpu",     "cuda",    "backward", "mask",
+                                        "cross", "causal", "lengths", "cpu-bf16"}; /* as ATN_CAN_ */
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         char text[512] = "";

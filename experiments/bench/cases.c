@@ -54,13 +54,16 @@ static integer_list given_or(const integer_list *given, const int64_t *usual, in
     return list;
 }
 
-static int list_dtypes(const program_options *s, bool matrices, atn_dtype dtypes[ATN_DTYPE_COUNT])
+/* can: an operator's capabilities; 0 for what is no operator. */
+static int list_dtypes(const program_options *s, bool matrices, unsigned can,
+                       atn_dtype dtypes[ATN_DTYPE_COUNT])
 {
     int count = 0;
-    if (s->dtypes_given) {
-        memcpy(dtypes, s->dtypes, (size_t)s->dtype_count * sizeof *dtypes);
-        return s->dtype_count;
-    }
+    for (int i = 0; s->dtypes_given && i < s->dtype_count; i++)
+        if (s->device == ATN_CUDA || s->dtypes[i] < ATN_CPU_DTYPE_COUNT || can & ATN_CAN_CPU_BF16)
+            dtypes[count++] = s->dtypes[i];
+    if (s->dtypes_given)
+        return count;
     for (int i = 0; i < (s->device == ATN_CUDA ? ATN_DTYPE_COUNT : ATN_CPU_DTYPE_COUNT); i++) {
         atn_dtype dtype = usual_dtypes[s->device][i];
         bool wanted = dtype == ATN_F64                        ? s->effort == EFFORT_FULL
@@ -139,7 +142,8 @@ static void add_directions(bench_list *list, const program_options *s, bench_cas
     c.work = BENCH_FORWARD;
     add_threads(list, s, INT64_MAX, c);
     c.work = BENCH_BACKWARD;
-    if (atn_operator_get(c.op)->capabilities & ATN_CAN_BACKWARD)
+    if (atn_operator_get(c.op)->capabilities & ATN_CAN_BACKWARD &&
+        (s->device == ATN_CUDA || c.dtype < ATN_CPU_DTYPE_COUNT))
         add_threads(list, s, INT64_MAX, c);
 }
 
@@ -184,7 +188,8 @@ static void add_inverses_of(bench_list *list, const program_options *s, bench_ca
 static void add_variant(bench_list *list, const program_options *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, c.op == ATN_SOFT || c.op == ATN_SOFTPP, dtypes);
+    int dtype_count = list_dtypes(s, c.op == ATN_SOFT || c.op == ATN_SOFTPP,
+                                  atn_operator_get(c.op)->capabilities, dtypes);
     integer_list tokens = given_or(&s->tokens, usual_tokens[s->effort], 4);
     integer_list batches = given_or(&s->batches, usual_batches[s->effort][s->device], 1);
     integer_list landmarks = given_or(&s->landmarks, usual_landmarks, 1);
@@ -305,7 +310,7 @@ static bool is_too_much(const program_options *s, const bench_case *c)
 static void add_inverses(bench_list *list, const program_options *s)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, true, dtypes);
+    int dtype_count = list_dtypes(s, true, 0, dtypes);
     integer_list batches = given_or(&s->batches, usual_matrices[s->effort], 4);
     integer_list sizes = given_or(&s->landmarks, usual_sizes[s->effort], 4);
     for (int m = 0; m < sizes.count; m++)
@@ -336,7 +341,7 @@ static void add_makers(bench_list *list, const program_options *s, int64_t threa
 static void add_kernels(bench_list *list, const program_options *s)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, true, dtypes);
+    int dtype_count = list_dtypes(s, true, 0, dtypes);
     integer_list tokens = given_or(&s->tokens, usual_tokens[EFFORT_QUICK], 4);
     integer_list landmarks = given_or(&s->landmarks, usual_landmarks, 1);
     static const bench_maker libm[] = {BENCH_LIBM}, ours[] = {BENCH_OURS};
@@ -373,7 +378,7 @@ static void add_gemms(bench_list *list, const program_options *s)
                   {BLOCK, DIM, M, false, false}};
     static const bench_maker makers[] = {BENCH_OPENBLAS, BENCH_OURS, BENCH_LIBXSMM};
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, true, dtypes);
+    int dtype_count = list_dtypes(s, true, 0, dtypes);
     integer_list sizes = given_or(&s->landmarks, usual_sizes[s->effort], 4);
     for (int m = 0; m < sizes.count; m++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -395,7 +400,7 @@ static void add_exps(bench_list *list, const program_options *s)
     enum { NUMBERS = 2048 };
     static const bench_maker makers[] = {BENCH_LIBM, BENCH_OURS};
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, true, dtypes);
+    int dtype_count = list_dtypes(s, true, 0, dtypes);
     for (int t = 0; t < dtype_count; t++) {
         bench_case c = {.work = BENCH_EXP, .dtype = dtypes[t], .tokens = NUMBERS};
         add_makers(list, s, INT64_MAX, c, 2, makers);

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <attnum/attention.h>
+
 #include "bench/bench.h"
 #include "bench/growth.h"
 #include "common/names.h"
@@ -75,11 +77,42 @@ static int run_subjects(const program_options *s)
     return code;
 }
 
+/* What is named must exist in every type that is: the CPU has some operators alone in bf16, which
+ * are all that is timed where nothing is named. */
+static int check_dtypes(const program_options *s)
+{
+    bool narrow = false;
+    for (int i = 0; i < s->dtype_count; i++)
+        narrow |= s->device == ATN_CPU && s->dtypes[i] >= ATN_CPU_DTYPE_COUNT;
+    for (int i = 0; narrow && i < s->subjects.count; i++)
+        if (strcmp(s->subjects.items[i], "operators") != 0) {
+            report_error("--dtype bf16: on the CPU for operators, not for %s; expected f32 or f64",
+                         s->subjects.items[i]);
+            return EXIT_USAGE;
+        }
+    for (int i = 0; narrow && i < s->operators.count; i++)
+        for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+            const atn_operator_info *info = atn_operator_get((atn_operator)op);
+            size_t length = strcspn(s->operators.items[i], "/");
+            if (strlen(info->name) == length &&
+                strncmp(s->operators.items[i], info->name, length) == 0 &&
+                !(info->capabilities & ATN_CAN_CPU_BF16)) {
+                report_error("--dtype bf16: on the CPU not for %s, which lacks cpu-bf16 in 'attnum "
+                             "list operators'; expected f32 or f64",
+                             info->name);
+                return EXIT_USAGE;
+            }
+        }
+    return EXIT_PASS;
+}
+
 static int run(const program_options *s, int count, const char *const *words)
 {
     for (int i = 0; i < s->subjects.count; i++)
         if (!find_subject(s->subjects.items[i]))
             return report_unknown(s->subjects.items[i]);
+    if (check_dtypes(s) != EXIT_PASS)
+        return EXIT_USAGE;
     if (s->emit)
         return bench_write_tokens(s, s->emit);
     printout_begin(s);

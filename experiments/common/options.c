@@ -790,8 +790,10 @@ static int check_together(const program_options *s, const option_id *taken, bool
 {
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
+    /* bench also times the operators that the CPU computes in bf16 */
+    bool times = options_include(taken, OPTION_SUBJECT);
     for (int i = 0; i < s->dtype_count; i++)
-        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT)
+        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT && !(times && s->dtypes[i] == ATN_BF16))
             narrow = atn_dtype_name(s->dtypes[i]);
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;

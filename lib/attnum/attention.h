@@ -31,10 +31,11 @@ enum {
     ATN_CAN_CPU = 1 << 2,
     ATN_CAN_CUDA = 1 << 3,
     ATN_CAN_BACKWARD = 1 << 4,
-    ATN_CAN_MASK = 1 << 5,    /* padding masks */
-    ATN_CAN_CROSS = 1 << 6,   /* K different from Q */
-    ATN_CAN_CAUSAL = 1 << 7,  /* output i sees keys up to i */
-    ATN_CAN_LENGTHS = 1 << 8, /* queries and keys may differ in number (implies cross) */
+    ATN_CAN_MASK = 1 << 5,     /* padding masks */
+    ATN_CAN_CROSS = 1 << 6,    /* K different from Q */
+    ATN_CAN_CAUSAL = 1 << 7,   /* output i sees keys up to i */
+    ATN_CAN_LENGTHS = 1 << 8,  /* queries and keys may differ in number (implies cross) */
+    ATN_CAN_CPU_BF16 = 1 << 9, /* forward in bf16 on the CPU, too (CUDA: every operator) */
 };
 
 /* What is true of a variant in exact arithmetic (atn_variant::properties). The tests check all. */
@@ -102,8 +103,8 @@ typedef struct {
     const char *parameters; /* the fields of atn_attention_desc it reads */
     unsigned capabilities;
     unsigned differentiable; /* bit p: has a gradient for atn_parameter p */
-    const char
-        *unsupported; /* why what is missing from capabilities is missing; null: nothing is */
+    const char *unsupported; /* why masks, K, other lengths or a causal form are missing; null: none
+                                of them is */
     const atn_variant *variants; /* the first is the default */
     int variant_count;
 } atn_operator_info;

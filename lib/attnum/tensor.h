@@ -17,9 +17,10 @@
 extern "C" {
 #endif
 
-/* Element types. The CPU computes in the first ATN_CPU_DTYPE_COUNT of them; CUDA in all: tf32 is
- * f32 in memory, but matrix products, and nothing else, round their factors to 11 bits; bf16 and
- * f16 are types of memory only, every sum is in f32. */
+/* Element types. The CPU computes in the first ATN_CPU_DTYPE_COUNT of them, and forward of some
+ * operators in bf16 (ATN_CAN_CPU_BF16); CUDA in all: tf32 is f32 in memory, but matrix products,
+ * and nothing else, round their factors to 11 bits; bf16 and f16 are types of memory only, every
+ * sum is in f32. */
 typedef enum {
     ATN_F32,
     ATN_F64,

@@ -76,9 +76,13 @@ static atn_status check_desc(atn_context *context, const operator_row *row,
     atn_status status;
     if (!atn_dtype_size(desc->dtype))
         return core_fail(context, ATN_ERR_DTYPE, "unknown dtype %d", (int)desc->dtype);
-    if ((int)desc->dtype >= context->backend->dtypes)
-        return core_fail(context, ATN_ERR_DTYPE, "%s: the %s computes in f32 and f64 only",
-                         atn_dtype_name(desc->dtype), atn_device_name(context->kind));
+    bool narrow = desc->dtype == ATN_BF16 && context->kind == ATN_CPU &&
+                  row->info.capabilities & ATN_CAN_CPU_BF16;
+    if ((int)desc->dtype >= context->backend->dtypes && !narrow)
+        return core_fail(
+            context, ATN_ERR_DTYPE, "%s: the %s computes %s in f32 and f64%s",
+            atn_dtype_name(desc->dtype), atn_device_name(context->kind), row->info.name,
+            row->info.capabilities & ATN_CAN_CPU_BF16 ? ", and forward in bf16" : " only");
     if (context->kind == ATN_CUDA && !(row->info.capabilities & ATN_CAN_CUDA))
         return core_fail(context, ATN_ERR_UNSUPPORTED, "%s has no CUDA form", row->info.name);
     if (!atn_storage_name(desc->storage))

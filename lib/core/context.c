@@ -107,7 +107,7 @@ atn_status core_check_tensor(atn_context *context, const char *name, const atn_t
     atn_status status = atn_tensor_check(tensor);
     if (status != ATN_OK)
         return core_fail(context, status, "%s: %s", name, atn_status_message(status));
-    if (context && (int)tensor->dtype >= context->backend->dtypes)
+    if (dtype < 0 && context && (int)tensor->dtype >= context->backend->dtypes)
         return core_fail(context, ATN_ERR_DTYPE, "%s is %s: the %s computes in f32 and f64 only",
                          name, atn_dtype_name(tensor->dtype), atn_device_name(context->kind));
     if (dtype >= 0 && tensor->dtype != (atn_dtype)dtype)

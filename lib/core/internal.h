@@ -65,8 +65,8 @@ static inline CORE_ON_DEVICE double core_unit_of(double x)
 atn_status core_fail(atn_context *context, atn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* atn_tensor_check, plus the dtype and shape wanted; -1 means any. The reason names the
- * argument. */
+/* atn_tensor_check, plus the dtype and shape wanted; -1 means any, of the dtypes those that the
+ * device computes every operator in. The reason names the argument. */
 atn_status core_check_tensor(atn_context *context, const char *name, const atn_tensor *tensor,
                              int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
 

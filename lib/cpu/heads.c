@@ -5,11 +5,20 @@
 #include <omp.h>
 #include <string.h>
 
+#ifdef REAL_BF16 /* those that have a cpu_bf16.c (ATN_CAN_CPU_BF16), forward only */
+static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
+    [ATN_SOFTMAX] = &R(cpu_operator_softmax),
+    [ATN_SIMA] = &R(cpu_operator_sima),
+};
+#define REAL_NAN ((real)0x7fc0)
+#else
 /* SOFT and SOFT++ are not run here. */
 #define HEADS_ROW(code, name)       &R(cpu_operator_##name),
 #define SOFT_ROW(code, name)        NULL,
 #define CPU_ROW(code, name, family) family##_ROW(code, name)
 static const head_operator *const operators[] = {OPERATOR_LIST(CPU_ROW)};
+#define REAL_NAN                    ((real)NAN)
+#endif
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)
 {
@@ -151,13 +160,12 @@ void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real
         memcpy(to + i * cols, from + rows[i] * stride, (size_t)cols * sizeof *to);
 }
 
-/* Adds to rows[0], rows[1], ... of `to`. */
-static void scatter_add_rows(int64_t count, const int64_t *rows, int64_t cols, const real *from,
-                             real *to, int64_t stride)
+/* Copies to rows[0], rows[1], ... of `to`. */
+static void scatter_rows(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                         real *to, int64_t stride)
 {
     for (int64_t i = 0; i < count; i++)
-        for (int64_t c = 0; c < cols; c++)
-            to[rows[i] * stride + c] += from[i * cols + c];
+        memcpy(to + rows[i] * stride, from + i * cols, (size_t)cols * sizeof *to);
 }
 
 static const real *gather_to(real **free, int64_t count, const int64_t *positions, int64_t cols,
@@ -231,7 +239,7 @@ static void fill_nan(int64_t rows, int64_t cols, real *a, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t c = 0; c < cols; c++)
-            a[i * stride + c] = (real)NAN;
+            a[i * stride + c] = REAL_NAN;
 }
 
 /* ---- The passes over all heads ---- */
@@ -274,76 +282,7 @@ static void forward(const call *c, int64_t piece)
         return;
     for (int64_t i = 0; i < whole.n; i++)
         memset(whole.out + i * whole.out_stride, 0, (size_t)whole.dv * sizeof(real));
-    scatter_add_rows(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
-}
-
-static void close_gradients(const call *c, const head *whole, const head *h)
-{
-    if (!masked(c))
-        return;
-    scatter_add_rows(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
-    scatter_add_rows(h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k,
-                     whole->grad_k_stride);
-    scatter_add_rows(h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v,
-                     whole->grad_v_stride);
-}
-
-static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)
-{
-    if (stride == cols) { /* one long row */
-        cols *= rows;
-        rows = 1;
-    }
-    for (int64_t i = 0; i < rows; i++)
-        memset(a + i * stride, 0, (size_t)cols * sizeof *a);
-}
-
-void R(clear_gradients)(const head *h)
-{
-    clear(h->n, h->d, h->grad_q, h->grad_q_stride);
-    if (h->grad_k != h->grad_q)
-        clear(h->n_k, h->d, h->grad_k, h->grad_k_stride);
-    clear(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
-}
-
-static void backward(const call *c, int64_t piece)
-{
-    if (c->heads->nonfinite[piece])
-        return;
-    head whole = direct_head(c, piece), h = open_head(c, piece);
-    if (masked(c) || !c->op->overwrites)
-        R(clear_gradients)(&whole);
-    c->op->backward(&h);
-    close_gradients(c, &whole, &h);
-}
-
-static void after(const call *c, int64_t piece)
-{
-    if (c->heads->nonfinite[piece])
-        return;
-    head whole = direct_head(c, piece), h = open_head(c, piece);
-    c->op->after(&h);
-    close_gradients(c, &whole, &h);
-}
-
-/* A head with NaN or infinity has NaN in all of its gradients. */
-static void set_gradients_nan(const call *c, int64_t piece)
-{
-    head h = direct_head(c, piece);
-    c->heads->nonfinite[piece] = 1;
-    fill_nan(h.n, h.d, h.grad_q, h.grad_q_stride);
-    fill_nan(h.n_k, h.d, h.grad_k, h.grad_k_stride);
-    fill_nan(h.n_k, h.dv, h.grad_v, h.grad_v_stride);
-}
-
-/* Notes gradients that are not finite. */
-static void check_gradients(const call *c, int64_t piece)
-{
-    head h = direct_head(c, piece);
-    if (c->heads->nonfinite[piece] || !R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
-        !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
-        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
-        set_gradients_nan(c, piece);
+    scatter_rows(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
 }
 
 /* Both passes over a head at once, where heads are independent: its tokens are still in a cache. */
@@ -351,18 +290,6 @@ static void before_and_forward(const call *c, int64_t piece)
 {
     before(c, piece);
     forward(c, piece);
-}
-
-static void before_and_backward(const call *c, int64_t piece)
-{
-    before(c, piece);
-    backward(c, piece);
-}
-
-static void all_of_backward(const call *c, int64_t piece)
-{
-    before_and_backward(c, piece);
-    check_gradients(c, piece);
 }
 
 /* Runs one pass over all heads. A head's parameters are summed over the batch by one thread, in
@@ -445,6 +372,98 @@ void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_
     over_heads(&c, false, forward);
 }
 
+#ifndef REAL_BF16 /* ---- Backward ---- */
+
+/* Adds to rows[0], rows[1], ... of `to`. */
+static void scatter_add_rows(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                             real *to, int64_t stride)
+{
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < cols; c++)
+            to[rows[i] * stride + c] += from[i * cols + c];
+}
+
+static void close_gradients(const call *c, const head *whole, const head *h)
+{
+    if (!masked(c))
+        return;
+    scatter_add_rows(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
+    scatter_add_rows(h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k,
+                     whole->grad_k_stride);
+    scatter_add_rows(h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v,
+                     whole->grad_v_stride);
+}
+
+static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)
+{
+    if (stride == cols) { /* one long row */
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        memset(a + i * stride, 0, (size_t)cols * sizeof *a);
+}
+
+void R(clear_gradients)(const head *h)
+{
+    clear(h->n, h->d, h->grad_q, h->grad_q_stride);
+    if (h->grad_k != h->grad_q)
+        clear(h->n_k, h->d, h->grad_k, h->grad_k_stride);
+    clear(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
+}
+
+static void backward(const call *c, int64_t piece)
+{
+    if (c->heads->nonfinite[piece])
+        return;
+    head whole = direct_head(c, piece), h = open_head(c, piece);
+    if (masked(c) || !c->op->overwrites)
+        R(clear_gradients)(&whole);
+    c->op->backward(&h);
+    close_gradients(c, &whole, &h);
+}
+
+static void after(const call *c, int64_t piece)
+{
+    if (c->heads->nonfinite[piece])
+        return;
+    head whole = direct_head(c, piece), h = open_head(c, piece);
+    c->op->after(&h);
+    close_gradients(c, &whole, &h);
+}
+
+/* A head with NaN or infinity has NaN in all of its gradients. */
+static void set_gradients_nan(const call *c, int64_t piece)
+{
+    head h = direct_head(c, piece);
+    c->heads->nonfinite[piece] = 1;
+    fill_nan(h.n, h.d, h.grad_q, h.grad_q_stride);
+    fill_nan(h.n_k, h.d, h.grad_k, h.grad_k_stride);
+    fill_nan(h.n_k, h.dv, h.grad_v, h.grad_v_stride);
+}
+
+/* Notes gradients that are not finite. */
+static void check_gradients(const call *c, int64_t piece)
+{
+    head h = direct_head(c, piece);
+    if (c->heads->nonfinite[piece] || !R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
+        !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
+        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
+        set_gradients_nan(c, piece);
+}
+
+static void before_and_backward(const call *c, int64_t piece)
+{
+    before(c, piece);
+    backward(c, piece);
+}
+
+static void all_of_backward(const call *c, int64_t piece)
+{
+    before_and_backward(c, piece);
+    check_gradients(c, piece);
+}
+
 /* Whether head i has NaN or infinity in an entry of the batch. */
 static bool any_bad(const cpu_heads *heads, int64_t i)
 {
@@ -466,7 +485,7 @@ static void finish_parameter(const call *c, int p)
         real *to = head_matrix(gradient, i), *sum = (real *)heads->sums[p] + i * size;
         bool bad = any_bad(heads, i);
         for (int64_t e = 0; e < size; e++)
-            to[e] += bad ? (real)NAN : sum[e];
+            to[e] += bad ? REAL_NAN : sum[e];
     }
 }
 
@@ -538,3 +557,5 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
         over_heads(&c, false, check_gradients);
     finish_parameters(&c);
 }
+
+#endif

@@ -65,5 +65,13 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
     return outcome(context, heads, info);
 }
 
-const operator_family cpu_heads_family = {sizeof(cpu_heads), prepare, layout, forward,
-                                          backward,          outcome, NULL};
+static atn_status check_backward(atn_context *context, const atn_attention_desc *desc)
+{
+    if (desc->dtype == ATN_BF16)
+        return core_fail(context, ATN_ERR_UNSUPPORTED,
+                         "backward in bf16: the CPU computes forward in it only");
+    return ATN_OK;
+}
+
+const operator_family cpu_heads_family = {sizeof(cpu_heads), prepare, layout,        forward,
+                                          backward,          outcome, check_backward};

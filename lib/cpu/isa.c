@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REALS = 2 };
-
 typedef struct {
-    const cpu_table *tables[REALS]; /* by dtype; null: not in this build */
-    bool (*available)(void);        /* whether the processor has it */
+    const cpu_table *f32, *f64, *bf16; /* null: not in this build */
+    bool (*available)(void);           /* whether the processor has it */
     const char *lacking;
 } set;
 
@@ -29,18 +27,21 @@ static bool has_avx512(void)
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
+
+static bool has_avx512_bf16(void)
+{
+    return __builtin_cpu_supports("avx512bf16");
+}
 #endif
 
 /* In the order of simd_flags in lib/meson.build. */
 static const set sets[ATN_ISA_COUNT] = {
-    [ATN_ISA_BASE] = {{&cpu_table_f32_base, &cpu_table_f64_base}, has_base, ""},
+    [ATN_ISA_BASE] = {&cpu_table_f32_base, &cpu_table_f64_base, &cpu_table_bf16_base, has_base, ""},
 #ifdef __x86_64__
-    [ATN_ISA_AVX2] = {{&cpu_table_f32_avx2, &cpu_table_f64_avx2},
-                      has_avx2,
+    [ATN_ISA_AVX2] = {&cpu_table_f32_avx2, &cpu_table_f64_avx2, &cpu_table_bf16_avx2, has_avx2,
                       "this processor lacks AVX2 or FMA"},
-    [ATN_ISA_AVX512] = {{&cpu_table_f32_avx512, &cpu_table_f64_avx512},
-                        has_avx512,
-                        "this processor lacks AVX-512 (F, VL, BW, DQ)"},
+    [ATN_ISA_AVX512] = {&cpu_table_f32_avx512, &cpu_table_f64_avx512, &cpu_table_bf16_avx512,
+                        has_avx512, "this processor lacks AVX-512 (F, VL, BW, DQ)"},
 #endif
 };
 
@@ -99,5 +100,13 @@ atn_status atn_isa_choose(atn_isa isa, atn_isa *chosen, const char **reason)
 
 const cpu_table *cpu_table_get(const atn_context *context, atn_dtype dtype)
 {
-    return sets[context->isa].tables[dtype == ATN_F64];
+    const set *s = &sets[context->isa];
+    if (dtype != ATN_BF16)
+        return dtype == ATN_F64 ? s->f64 : s->f32;
+#ifdef __x86_64__
+    /* the code of bf16 for AVX-512 needs an instruction that its first processors lack */
+    if (context->isa == ATN_ISA_AVX512 && !has_avx512_bf16())
+        return sets[ATN_ISA_AVX2].bf16;
+#endif
+    return s->bf16;
 }

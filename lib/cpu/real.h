@@ -38,8 +38,12 @@ typedef double real;
 #define lapack_orgqr LAPACKE_dorgqr_work
 #define lapack_pstrf LAPACKE_dpstrf_work
 #define lapack_gesvd LAPACKE_dgesvd_work
+#elif defined(REAL_BF16)
+typedef uint16_t real; /* of memory only: bf16.h computes */
+#define REAL_TYPE  bf16
+#define REAL_DTYPE ATN_BF16
 #else
-#error "compile with REAL_F32 or REAL_F64"
+#error "compile with REAL_F32, REAL_F64 or REAL_BF16"
 #endif
 
 #if defined(SIMD_AVX512)

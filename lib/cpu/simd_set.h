@@ -4,23 +4,8 @@
 #ifndef CPU_SIMD_SET_H
 #define CPU_SIMD_SET_H
 
-#include <sleef.h>
-
 #include "cpu/simd.h"
-
-#if defined(SIMD_AVX512)
-#define BYTES   64
-#define EXP_F32 Sleef_expf16_u10avx512f
-#define EXP_F64 Sleef_expd8_u10avx512f
-#elif defined(SIMD_AVX2)
-#define BYTES   32
-#define EXP_F32 Sleef_expf8_u10avx2
-#define EXP_F64 Sleef_expd4_u10avx2
-#else
-#define BYTES   16
-#define EXP_F32 Sleef_expf4_u10
-#define EXP_F64 Sleef_expd2_u10
-#endif
+#include "cpu/simd_width.h"
 
 #ifdef REAL_F32
 #define EXP EXP_F32

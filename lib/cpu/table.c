@@ -2,6 +2,12 @@
 #include "cpu/blocks.h"
 #include "cpu/heads.h"
 
+#ifdef REAL_BF16
+const cpu_table R(cpu_table) = {
+    .heads_layout = R(heads_layout),
+    .heads_forward = R(heads_forward),
+};
+#else
 const cpu_table R(cpu_table) = {
     .gaussian_cross = R(gaussian_cross),
     .gaussian_self = R(gaussian_self),
@@ -26,3 +32,4 @@ const cpu_table R(cpu_table) = {
     .exponentials = R(exponentials),
     .product = R(product),
 };
+#endif

@@ -164,13 +164,14 @@ struct cpu_table {
     void (*product)(const atn_product_shape *shape, const void *a, const void *b, void *c);
 };
 
-extern const cpu_table cpu_table_f32_base, cpu_table_f64_base;
+extern const cpu_table cpu_table_f32_base, cpu_table_f64_base, cpu_table_bf16_base;
 #ifdef __x86_64__
-extern const cpu_table cpu_table_f32_avx2, cpu_table_f64_avx2;
-extern const cpu_table cpu_table_f32_avx512, cpu_table_f64_avx512;
+extern const cpu_table cpu_table_f32_avx2, cpu_table_f64_avx2, cpu_table_bf16_avx2;
+extern const cpu_table cpu_table_f32_avx512, cpu_table_f64_avx512, cpu_table_bf16_avx512;
 #endif
 
-/* The table of a dtype, in the context's instruction set. */
+/* The table of a dtype, in the context's instruction set. That of bf16 has heads_layout and
+ * heads_forward alone, for the operators with ATN_CAN_CPU_BF16. */
 const cpu_table *cpu_table_get(const atn_context *context, atn_dtype dtype);
 
 #endif

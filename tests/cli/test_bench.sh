@@ -15,8 +15,12 @@ attnum bench gemm gemm
 expect_usage "'gemm'" 'twice'
 attnum bench gemm --threads 0
 expect_usage "--threads '0'" '1..1024'
-attnum bench --dtype bf16
-expect_usage '--dtype bf16' '--device cuda'
+attnum bench --dtype f16
+expect_usage '--dtype f16' '--device cuda'
+attnum bench operators gemm --dtype bf16
+expect_usage '--dtype bf16' 'not for gemm'
+attnum bench --operator softmax,soft/code --dtype bf16
+expect_usage '--dtype bf16' 'not for soft,' 'cpu-bf16'
 attnum run accuracy/operators --dtype f16
 expect_usage '--dtype f16' '--device cuda'
 attnum bench --input photos
@@ -137,6 +141,14 @@ for input in q k v; do
     [ -s "tokens/tokens_b1_h2_n32_d32_$input.npy" ]
     check "tokens as the PyTorch peers read them: $input" $?
 done
+
+# ---- bf16 on the CPU: the operators that have it, forward, next to f32 ----
+attnum bench --quick --n 64 --m 4 --batch 1 --threads 1 --dtype f32,bf16 --out narrow
+expect_exit 0
+[ "$(grep ',bf16,' narrow/bench.csv | cut -d, -f1,2 | tr '\n' ' ')" = 'forward,softmax forward,sima ' ]
+check "softmax and sima alone, forward alone" $?
+[ "$(grep -c '^bf16 / f32,forward,' narrow/bench_ratios.csv)" -eq 2 ] && ! grep ',bf16,' narrow/bench.csv | grep -qv ',pass,'
+check "they pass, next to f32" $?
 
 attnum bench --quick --device cuda --operator soft --n 64 --m 4 --batch 1 --dtype bf16 --out passes
 expect_exit 0

@@ -42,54 +42,6 @@ static attention_choice choice_of(int op, int variant, atn_dtype dtype, uint64_t
 
 /* ---- Forward ---- */
 
-/* The inputs of one case to another: those of a narrow type are rounded once, of a storage twice.
- */
-static void give_inputs(const attention_case *from, attention_case *to)
-{
-    size_t size = sizeof(double);
-    memcpy(to->q, from->q, (size_t)attention_case_queries(from) * size);
-    memcpy(to->v, from->v, (size_t)attention_case_values(from) * size);
-    if (from->k)
-        memcpy(to->k, from->k, (size_t)attention_case_keys(from) * size);
-}
-
-/* What ref_judge_baseline looks at, of all heads. */
-static void merge_heads(const attention_case *c, const guarded *out, const double *want,
-                        ref_difference *into)
-{
-    int64_t size = c->shape.tokens * c->shape.value_dim;
-    for (int64_t i = 0; i < c->shape.batch * c->shape.heads; i++) {
-        ref_difference one =
-            guarded_compare(out, i / c->shape.heads, i % c->shape.heads, want + i * size);
-        into->max_abs = fmax(into->max_abs, one.max_abs);
-        into->want_max = fmax(into->want_max, one.want_max);
-        into->nonfinite += one.nonfinite;
-    }
-}
-
-static void run_into(atn_context *context, const attention_case *c, const double *want,
-                     ref_difference *into)
-{
-    attention_run r = attention_run_make(c, 0);
-    atn_status status = attention_run_forward(&r, context);
-    cr_expect(status >= 0 && attention_run_clean(&r, false), "%s: %s (%s)", attention_case_label(c),
-              atn_status_name(status), atn_last_error(context));
-    merge_heads(c, &r.out, want, into);
-    attention_run_free(&r);
-}
-
-/* Zeros, as an answer. */
-static void answer_nothing(const attention_case *c, const double *want, ref_difference *into)
-{
-    guarded zeros = guarded_make(ATN_F64, GUARDED_DENSE, c->shape.batch, c->shape.heads,
-                                 c->shape.tokens, c->shape.value_dim);
-    double *nothing = data_allocate(attention_case_outputs(c));
-    guarded_set(&zeros, nothing);
-    merge_heads(c, &zeros, want, into);
-    free(nothing);
-    guarded_free(&zeros);
-}
-
 /* One variant in one dtype. */
 static void check_forward(atn_context *context, atn_context *cpu, int op, int variant,
                           atn_dtype dtype)
@@ -103,11 +55,11 @@ static void check_forward(atn_context *context, atn_context *cpu, int op, int va
         choice.storage = plain_forms[dtype].storage;
         attention_case p = attention_case_make(&choice);
         double *want = data_allocate(attention_case_outputs(&c));
-        give_inputs(&c, &p);
+        judge_give_inputs(&c, &p);
         attention_expect(&c, want);
-        run_into(context, &c, want, &got);
-        run_into(cpu, &p, want, &plain);
-        answer_nothing(&c, want, &nothing);
+        judge_errors(context, &c, 0, want, &got);
+        judge_errors(cpu, &p, 0, want, &plain);
+        judge_zeros(&c, want, &nothing);
         free(want);
         attention_case_free(&p);
         attention_case_free(&c);
@@ -164,7 +116,7 @@ static void run_passes(atn_context *context, attention_case *c, atn_soft_passes 
     cr_expect(status >= 0 && attention_run_clean(&r, false), "%s, %s: %s (%s)",
               attention_case_label(c), atn_soft_passes_name(passes), atn_status_name(status),
               atn_last_error(context));
-    merge_heads(c, &r.out, want, into);
+    judge_merge_heads(c, &r.out, want, into);
     attention_run_free(&r);
 }
 
@@ -192,12 +144,12 @@ static void check_passes(atn_context *context, atn_context *cpu, atn_operator op
     attention_case c = narrow_case(op, dtype, ATN_STORAGE_NATIVE);
     attention_case p = narrow_case(op, plain_forms[dtype].plain, plain_forms[dtype].storage);
     double *want = data_allocate(attention_case_outputs(&c));
-    give_inputs(&c, &p);
+    judge_give_inputs(&c, &p);
     attention_expect(&c, want);
-    run_into(cpu, &p, want, &plain);
+    judge_errors(cpu, &p, 0, want, &plain);
     for (int i = 0; i < PASSES; i++)
         run_passes(context, &c, passes[i], want, &got[i]);
-    answer_nothing(&c, want, &nothing);
+    judge_zeros(&c, want, &nothing);
     free(want);
     attention_case_free(&p);
     attention_case_free(&c);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attention_judge.h"
 
+#include <criterion/criterion.h>
+
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "conditioning.h"
+#include "data.h"
 
 double judge_norm(int64_t count, const double *x)
 {
@@ -68,6 +73,50 @@ ref_verdict judge_forward(const attention_run *r, const double *want, const doub
 }
 
 /* ---- Gradients ---- */
+
+void judge_give_inputs(const attention_case *from, attention_case *to)
+{
+    size_t size = sizeof(double);
+    memcpy(to->q, from->q, (size_t)attention_case_queries(from) * size);
+    memcpy(to->v, from->v, (size_t)attention_case_values(from) * size);
+    if (from->k)
+        memcpy(to->k, from->k, (size_t)attention_case_keys(from) * size);
+}
+
+void judge_merge_heads(const attention_case *c, const guarded *out, const double *want,
+                       ref_difference *into)
+{
+    int64_t size = c->shape.tokens * c->shape.value_dim;
+    for (int64_t i = 0; i < c->shape.batch * c->shape.heads; i++) {
+        ref_difference one =
+            guarded_compare(out, i / c->shape.heads, i % c->shape.heads, want + i * size);
+        into->max_abs = fmax(into->max_abs, one.max_abs);
+        into->want_max = fmax(into->want_max, one.want_max);
+        into->nonfinite += one.nonfinite;
+    }
+}
+
+void judge_errors(atn_context *context, const attention_case *c, int layout, const double *want,
+                  ref_difference *into)
+{
+    attention_run r = attention_run_make(c, layout);
+    atn_status status = attention_run_forward(&r, context);
+    cr_expect(status >= 0 && attention_run_clean(&r, false), "%s: %s (%s)", attention_case_label(c),
+              atn_status_name(status), atn_last_error(context));
+    judge_merge_heads(c, &r.out, want, into);
+    attention_run_free(&r);
+}
+
+void judge_zeros(const attention_case *c, const double *want, ref_difference *into)
+{
+    guarded zeros = guarded_make(ATN_F64, GUARDED_DENSE, c->shape.batch, c->shape.heads,
+                                 c->shape.tokens, c->shape.value_dim);
+    double *nothing = data_allocate(attention_case_outputs(c));
+    guarded_set(&zeros, nothing);
+    judge_merge_heads(c, &zeros, want, into);
+    free(nothing);
+    guarded_free(&zeros);
+}
 
 double judge_gradient_error(const attention_case *c, const double *output, int slot,
                             const double *got, const double *want)

@@ -32,6 +32,25 @@ void judge_conditions(const attention_case *c, const double *want, double *kappa
 ref_verdict judge_forward(const attention_run *run, const double *want, const double *kappa,
                           double *ratio);
 
+/* ---- Largest errors, for ref_judge_baseline ---- */
+
+/* The inputs of one case to another: those of a narrow type are rounded once, of a storage twice.
+ */
+void judge_give_inputs(const attention_case *from, attention_case *to);
+
+/* Merges the errors of all heads of an output into what ref_judge_baseline looks at. */
+void judge_merge_heads(const attention_case *c, const guarded *out, const double *want,
+                       ref_difference *into);
+
+/* Runs the case forward and merges its errors; the call must succeed. */
+void judge_errors(atn_context *context, const attention_case *c, int layout, const double *want,
+                  ref_difference *into);
+
+/* The errors of zeros, as an answer. */
+void judge_zeros(const attention_case *c, const double *want, ref_difference *into);
+
+/* ---- Gradients ---- */
+
 /* |got - want|_2 over |want|_2 or, where that is less, JUDGE_FLOOR of its natural size. */
 double judge_gradient_error(const attention_case *c, const double *output, int slot,
                             const double *got, const double *want);

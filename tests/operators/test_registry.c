@@ -47,7 +47,13 @@ Test(registry, published_defaults)
 /* What an operator takes, and by which parameters it is differentiated, as its header says. */
 Test(registry, what_each_operator_can)
 {
-    enum { M = ATN_CAN_MASK, X = ATN_CAN_CROSS, L = ATN_CAN_LENGTHS, C = ATN_CAN_CAUSAL };
+    enum {
+        M = ATN_CAN_MASK,
+        X = ATN_CAN_CROSS,
+        L = ATN_CAN_LENGTHS,
+        C = ATN_CAN_CAUSAL,
+        N = ATN_CAN_CPU_BF16
+    };
     const unsigned bit = 1;
     const struct {
         unsigned can, differentiable;
@@ -57,8 +63,8 @@ Test(registry, what_each_operator_can)
         [ATN_SOFTPP] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
                                bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
         [ATN_GAUSSIAN] = {M | X | L, 0},
-        [ATN_SOFTMAX] = {M | X | L | C, 0},
-        [ATN_SIMA] = {M | X | L, 0},
+        [ATN_SOFTMAX] = {M | X | L | C | N, 0},
+        [ATN_SIMA] = {M | X | L | N, 0},
         [ATN_XNORM] = {M | X | L, bit << ATN_PARAMETER_GAMMA},
         [ATN_LINFORMER] = {M | X | L, bit << ATN_PARAMETER_E | bit << ATN_PARAMETER_F},
         [ATN_PERFORMER] = {M | X | L | C, 0},

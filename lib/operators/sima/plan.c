@@ -12,6 +12,10 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
     atn_status status = core_check_choice(context, "sima.norm", (int)o->norm, ATN_SIMA_NORM_COUNT);
     if (status == ATN_OK)
         status = core_check_choice(context, "sima.order", (int)o->order, ATN_ORDER_COUNT);
+    if (status == ATN_OK && desc->dtype == ATN_BF16 && context->kind == ATN_CPU &&
+        o->order == ATN_ORDER_TOKENS)
+        status = core_fail(context, ATN_ERR_UNSUPPORTED,
+                           "sima.order tokens: the CPU has channels first in bf16");
     return status == ATN_OK ? core_check_epsilon(context, "sima.epsilon", o->epsilon) : status;
 }
 
@@ -90,7 +94,8 @@ const operator_row core_sima = {
              .formula = "Y = Q^ K^^T V, Q^ and K^ with columns of l1 norm 1",
              .source = "SimA Eq. 1-2, section 4.6",
              .parameters = "sima.norm, sima.order, sima.epsilon",
-             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS |
+                             ATN_CAN_CPU_BF16,
              .unsupported = "no causal form is published: the norms run over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},

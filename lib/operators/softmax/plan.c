@@ -35,8 +35,8 @@ const operator_row core_softmax = {
              .formula = "Y = softmax(c Q K^T) V",
              .source = "Vaswani et al. 2017, Eq. 1",
              .parameters = "logit_scale, causal",
-             .capabilities =
-                 OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL |
+                             ATN_CAN_LENGTHS | ATN_CAN_CPU_BF16,
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
     .check = check,

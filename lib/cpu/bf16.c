@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products, pairs and weights in bf16, in whole vectors. */
+#include "cpu/bf16.h"
+
+#include <string.h>
+
+#include "cpu/simd_width.h"
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
+typedef float lanes __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
+typedef int32_t bits __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
+typedef real narrow_lanes __attribute__((vector_size(BYTES / 2), aligned(sizeof(real)), may_alias));
+enum { LANES = BYTES / sizeof(float) };
+_Static_assert(BF16_COLUMNS % LANES == 0, "rows of sums are whole vectors");
+
+/* A tile of sums in registers. */
+#if defined(SIMD_AVX512)
+enum { ROWS = 8, VECTORS = 2 };
+#else
+enum { ROWS = 4, VECTORS = 2 };
+#endif
+
+/* ---- Products ---- */
+
+static inline lanes add_pair(lanes sum, bits a, bits b)
+{
+#ifdef __AVX512BF16__
+    return (lanes)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#else
+    const int32_t second = (int32_t)0xffff0000;
+    sum += (lanes)(a & second) * (lanes)(b & second);
+    return sum + (lanes)(a << 16) * (lanes)(b << 16);
+#endif
+}
+
+static inline bits broadcast(const real *pair)
+{
+    int32_t both;
+    memcpy(&both, pair, sizeof both);
+    return (bits){0} + both;
+}
+
+/* rows x vectors, both known to the compiler. */
+static inline __attribute__((always_inline)) void tile(int rows, int vectors, const bf16_terms *t,
+                                                       const real *a, const bf16_pair *b, float *c)
+{
+    lanes sums[ROWS][VECTORS] = {{{0}}};
+    int64_t pairs = t->pairs, a_row = t->a_row, a_step = t->a_step, b_width = t->b_width,
+            c_row = t->c_row; /* what c points to might be *t, as far as the compiler knows */
+    for (int i = 0; t->add && i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            sums[i][v] = ((const lanes *)(c + i * c_row))[v];
+    for (int64_t k = 0; k < pairs; k++, a += a_step, b += b_width)
+        for (int i = 0; i < rows; i++) {
+            bits factor = broadcast(a + i * a_row);
+            for (int v = 0; v < vectors; v++)
+                sums[i][v] = add_pair(sums[i][v], factor, ((const bits *)b)[v]);
+        }
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            ((lanes *)(c + i * c_row))[v] = sums[i][v];
+}
+
+static inline __attribute__((always_inline)) void tiles(int rows, const bf16_terms *t, int64_t i)
+{
+    const real *a = t->a + i * t->a_row;
+    float *c = t->c + i * t->c_row;
+    int64_t j = 0;
+    for (; j + VECTORS * LANES <= t->columns; j += VECTORS * LANES)
+        tile(rows, VECTORS, t, a, t->b + j, c + j);
+    for (; j < t->columns; j += LANES)
+        tile(rows, 1, t, a, t->b + j, c + j);
+}
+
+void R(multiply_pairs)(const bf16_terms *t)
+{
+    int64_t i = 0;
+    for (; i + ROWS <= t->rows; i += ROWS)
+        tiles(ROWS, t, i);
+    for (; i < t->rows; i++)
+        tiles(1, t, i);
+}
+
+/* ---- Pairs ---- */
+
+void R(pair_rows)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
+                  int64_t width)
+{
+    for (int64_t r = 0; r < rows; r += 2, x += 2 * stride, to += width) {
+        const real *second = x + stride;
+        if (r + 1 < rows)
+            for (int64_t c = 0; c < columns; c++)
+                to[c] = (bf16_pair)x[c] | (bf16_pair)second[c] << 16;
+        else
+            for (int64_t c = 0; c < columns; c++)
+                to[c] = x[c];
+        if (width > columns)
+            memset(to + columns, 0, (size_t)(width - columns) * sizeof *to);
+    }
+}
+
+void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
+                     int64_t width)
+{
+    int64_t whole = columns / 2;
+    for (int64_t p = 0; p < bf16_pairs(columns); p++)
+        memset(to + p * width + rows, 0, (size_t)(width - rows) * sizeof *to);
+    for (int64_t first = 0; first < rows; first += BF16_COLUMNS) {
+        int64_t end = head_smaller(first + BF16_COLUMNS, rows);
+        for (int64_t p = 0; p < whole; p++)
+            for (int64_t r = first; r < end; r++)
+                memcpy(to + p * width + r, x + r * stride + 2 * p, sizeof *to);
+        for (int64_t r = first; columns % 2 && r < end; r++)
+            to[whole * width + r] = x[r * stride + columns - 1];
+    }
+}
+
+/* ---- Rounding ---- */
+
+static narrow_lanes round_lanes(lanes x)
+{
+#ifdef __AVX512BF16__
+    return (narrow_lanes)_mm512_cvtneps_pbh((__m512)x);
+#else
+    const int32_t quiet = 0x7fc0;
+    bits stored = (bits)x, nan = (bits)(x != x);
+    stored = (stored + 0x7fff + ((stored >> 16) & 1)) >> 16;
+    return __builtin_convertvector((stored & ~nan) | (nan & quiet), narrow_lanes);
+#endif
+}
+
+static lanes widen_lanes(narrow_lanes x)
+{
+#ifdef __AVX512BF16__ /* gcc 12 makes two halves of the conversion */
+    return (lanes)((bits)_mm512_cvtepu16_epi32((__m256i)x) << 16);
+#else
+    return (lanes)(__builtin_convertvector(x, bits) << 16);
+#endif
+}
+
+void R(narrow)(int64_t count, const float *x, real *out)
+{
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        *(narrow_lanes *)(out + i) = round_lanes(*(const lanes *)(x + i));
+    if (i == count)
+        return;
+    lanes last = {0};
+    memcpy(&last, x + i, (size_t)(count - i) * sizeof *x);
+    narrow_lanes rounded = round_lanes(last);
+    memcpy(out + i, &rounded, (size_t)(count - i) * sizeof *out);
+}
+
+/* ---- Softmax ---- */
+
+static lanes larger(lanes a, lanes b)
+{
+    bits mask = (bits)(a > b);
+    return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
+}
+
+float R(largest_sum)(int64_t count, const float *x, float least)
+{
+    lanes most = (lanes){0} + least, second = most;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= count; i += 2 * LANES) {
+        most = larger(*(const lanes *)(x + i), most);
+        second = larger(*(const lanes *)(x + i + LANES), second);
+    }
+    most = larger(second, most);
+    float each[LANES];
+    memcpy(each, &most, sizeof each);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            each[lane] = each[lane + half] > each[lane] ? each[lane + half] : each[lane];
+    least = each[0];
+    for (; i < count; i++)
+        least = x[i] > least ? x[i] : least;
+    return least;
+}
+
+/* SLEEF's function is called in a loop of its own, because a call saves no vector registers. */
+double R(weigh_sums)(int64_t count, float c, float largest, float *x, real *weights)
+{
+    lanes sum = {0}, second = {0};
+    int64_t whole = (count + 2 * BF16_COLUMNS - 1) / (2 * BF16_COLUMNS) * (2 * BF16_COLUMNS);
+    for (int64_t i = 0; i < count; i += LANES) {
+        lanes *at = (lanes *)(x + i);
+        *at = (lanes)EXP_F32(c * (*at - largest));
+    }
+    memset(x + count, 0, (size_t)(whole - count) * sizeof *x);
+    for (int64_t i = 0; i < whole; i += 2 * LANES) {
+        narrow_lanes *to = (narrow_lanes *)(weights + i);
+        to[0] = round_lanes(*(const lanes *)(x + i));
+        to[1] = round_lanes(*(const lanes *)(x + i + LANES));
+        sum += widen_lanes(to[0]);
+        second += widen_lanes(to[1]);
+    }
+    sum += second;
+    float each[LANES];
+    memcpy(each, &sum, sizeof each);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            each[lane] += each[lane + half];
+    return (double)each[0];
+}
+
+/* ---- Norms ---- */
+
+/* add_sizes for any numbers: no square of a bf16 number overflows or underflows in double. */
+static void add_sizes_wide(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
+                           double *sums)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < columns; e++) {
+            double value = (double)bf16_value(x[i * stride + e]);
+            sums[e] += l1 ? fabs(value) : value * value;
+        }
+}
+
+static lanes sizes_of(const real *x)
+{
+    const int32_t size = 0x7fffffff;
+    return (lanes)((bits)widen_lanes(*(const narrow_lanes *)x) & size);
+}
+
+/* sums += |x| of at most HEAD_BLOCK rows and `vectors` vectors, known to the compiler: in f32, in
+ * four partial sums, unless they are too large for it. */
+static inline __attribute__((always_inline)) void
+add_columns(int vectors, int64_t rows, const real *x, int64_t stride, double *sums)
+{
+    lanes parts[4][2] = {{{0}}};
+    float all = 0;
+    for (int64_t r = 0; r + 4 <= rows; r += 4)
+        for (int k = 0; k < 4; k++)
+            for (int v = 0; v < vectors; v++)
+                parts[k][v] += sizes_of(x + (r + k) * stride + v * LANES);
+    for (int64_t r = rows - rows % 4; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            parts[0][v] += sizes_of(x + r * stride + v * LANES);
+    for (int v = 0; v < vectors; v++) {
+        parts[0][v] = (parts[0][v] + parts[1][v]) + (parts[2][v] + parts[3][v]);
+        for (int lane = 0; lane < LANES; lane++)
+            all += parts[0][v][lane];
+    }
+    if (!(all < INFINITY)) {
+        add_sizes_wide(true, rows, vectors * LANES, x, stride, sums);
+        return;
+    }
+    for (int v = 0; v < vectors; v++)
+        for (int lane = 0; lane < LANES; lane++)
+            sums[v * LANES + lane] += (double)parts[0][v][lane];
+}
+
+void R(add_sizes)(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
+                  double *sums)
+{
+    for (int64_t i = 0; i < rows; i += HEAD_BLOCK, x += HEAD_BLOCK * stride) {
+        int64_t count = head_smaller(HEAD_BLOCK, rows - i), e = 0;
+        int64_t whole = l1 ? columns - columns % BF16_COLUMNS : 0; /* in every instruction set */
+        for (; e + 2 * LANES <= whole; e += 2 * LANES)
+            add_columns(2, count, x + e, stride, sums + e);
+        for (; e < whole; e += LANES)
+            add_columns(1, count, x + e, stride, sums + e);
+        add_sizes_wide(l1, count, columns - e, x + e, stride, sums + e);
+    }
+}
+
+bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
+{
+    real bad = 0;
+    if (stride == cols) { /* one long row */
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++)
+            bad |= (real)((a[i * stride + j] & 0x7fff) + 0x0080);
+    return !(bad & 0x8000);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arithmetic on bf16 numbers (`real` is their type in memory) for the operators that have a
+ * cpu_bf16.c. Factors are bf16 and sums f32. A product adds terms two by two, as AVX-512 BF16 does,
+ * whose instruction reads pairs of bf16 numbers: the second of a pair, then the first, each rounded
+ * once. A product of two bf16 numbers is exact in f32, so every instruction set gives the same
+ * bits, apart from exp and from subnormal numbers, which AVX-512 BF16 takes for 0. */
+#ifndef CPU_BF16_H
+#define CPU_BF16_H
+
+#include "cpu/heads.h"
+
+/* Two numbers, the first in the lower half. */
+typedef uint32_t bf16_pair;
+
+enum { BF16_COLUMNS = 16 };
+
+/* C = A B, or C + A B, in f32: rows x columns. Row i of A holds `pairs` pairs, the first at a[i
+ * a_row], each a_step further; B is `pairs` x b_width pairs. columns is a multiple of
+ * BF16_COLUMNS. */
+typedef struct {
+    int64_t rows, columns, pairs;
+    const real *a;
+    int64_t a_row, a_step;
+    const bf16_pair *b;
+    int64_t b_width;
+    bool add;
+    float *c;
+    int64_t c_row;
+} bf16_terms;
+void R(multiply_pairs)(const bf16_terms *terms);
+
+static inline int64_t bf16_pairs(int64_t count)
+{
+    return (count + 1) / 2;
+}
+
+/* Rounds up to a multiple of BF16_COLUMNS. */
+static inline int64_t bf16_width(int64_t columns)
+{
+    return (columns + BF16_COLUMNS - 1) / BF16_COLUMNS * BF16_COLUMNS;
+}
+
+static inline float bf16_value(real x)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } wide = {(uint32_t)x << 16};
+    return wide.value;
+}
+
+/* Pairs of consecutive rows of X: to[p width + c] = (x[2 p][c], x[2 p + 1][c]), padded with 0. */
+void R(pair_rows)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
+                  int64_t width);
+/* Pairs of consecutive columns, transposed: to[p width + r] = (x[r][2 p], x[r][2 p + 1]), padded
+ * with 0. */
+void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
+                     int64_t width);
+
+/* out_i = x_i, rounded to nearest, ties to even. */
+void R(narrow)(int64_t count, const float *x, real *out);
+
+/* The largest of x and `least`; NaN is ignored. */
+float R(largest_sum)(int64_t count, const float *x, float least);
+/* weights_i = exp(c (x_i - largest)), rounded to bf16, padded with 0. x, which is overwritten, and
+ * weights have room for the next multiple of 2 BF16_COLUMNS. Returns the sum of the rounded
+ * weights, so that they average what they are multiplied by. */
+double R(weigh_sums)(int64_t count, float c, float largest, float *x, real *weights);
+
+/* sums_e += |x_e| (l1) or x_e^2, over all rows. */
+void R(add_sizes)(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
+                  double *sums);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Softmax attention in bf16, forward: as operators/softmax/cpu.c, with logits and sums in f32 and
+ * weights exp(c (q.k - largest)) rounded to bf16. */
+#include <string.h>
+
+#include "cpu/bf16.h"
+#include "operators/checks.h"
+
+/* A strip of queries, a block of keys and their weights stay in a first-level cache; a block of
+ * queries shares the pairs made of the keys and values. */
+enum { QUERIES = 192, ROWS = 32, KEYS = 512 };
+
+/* A thread's memory. */
+typedef struct {
+    int64_t width;            /* dv in whole vectors */
+    bf16_pair *keys, *values; /* of a block: bf16_pairs(d) x KEYS, KEYS / 2 x width */
+    float *logits, *sums;     /* of a strip: ROWS x KEYS; of a block: QUERIES x width */
+    real *weights;            /* of a strip: ROWS x KEYS */
+    real *padded;             /* odd d: a block of queries, QUERIES x (d + 1) */
+} memory;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t d = shape->dim, width = bf16_width(shape->value_dim);
+    int64_t words = bf16_pairs(d) * KEYS + KEYS / 2 * width + ROWS * KEYS + QUERIES * width;
+    *thread_reals = 2 * words + ROWS * KEYS + d % 2 * QUERIES * (d + 1);
+    *head_reals = 0;
+}
+
+static memory memory_of(const head *h)
+{
+    memory m = {.width = bf16_width(h->dv)};
+    m.keys = (bf16_pair *)h->work;
+    m.values = m.keys + bf16_pairs(h->d) * KEYS;
+    m.logits = (float *)(m.values + KEYS / 2 * m.width);
+    m.sums = m.logits + ROWS * KEYS;
+    m.weights = (real *)(m.sums + QUERIES * m.width);
+    m.padded = m.weights + ROWS * KEYS;
+    return m;
+}
+
+/* A block of queries. Sums are relative to exp(c largest). */
+typedef struct {
+    int64_t first, count;
+    const real *rows; /* of pairs, row_stride apart */
+    int64_t row_stride;
+    float largest[QUERIES]; /* q.k; -infinity: no key seen */
+    double sum[QUERIES];    /* of the weights */
+} queries;
+
+static void open_queries(const head *h, const memory *m, int64_t first, queries *b)
+{
+    b->first = first;
+    b->count = head_smaller(QUERIES, h->n - first);
+    b->rows = h->q + first * h->q_stride;
+    b->row_stride = h->q_stride;
+    for (int64_t i = 0; i < b->count; i++) {
+        b->largest[i] = -INFINITY;
+        b->sum[i] = 0;
+    }
+    memset(m->sums, 0, (size_t)(b->count * m->width) * sizeof *m->sums);
+    if (h->d % 2 == 0)
+        return;
+    for (int64_t i = 0; i < b->count; i++) {
+        real *row = m->padded + i * (h->d + 1);
+        memcpy(row, b->rows + i * b->row_stride, (size_t)h->d * sizeof *row);
+        row[h->d] = 0;
+    }
+    b->rows = m->padded;
+    b->row_stride = h->d + 1;
+}
+
+static bool sees(const head *h, int64_t i, int64_t j)
+{
+    return !h->desc->causal || core_position(h->key_positions, j) <= core_position(h->positions, i);
+}
+
+/* The number of keys of the block that query i sees: the first ones, as positions ascend. */
+static int64_t keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
+{
+    while (keys > 0 && !sees(h, i, first + keys - 1))
+        keys--;
+    return keys;
+}
+
+/* Adds a block of keys to the sums of one strip, `row` to row + rows. */
+static void add_strip(const head *h, const memory *m, queries *b, int64_t row, int64_t rows,
+                      int64_t first, int64_t keys)
+{
+    double c = core_logit_scale(h->desc, h->d);
+    if (!sees(h, b->first + row + rows - 1, first))
+        return;
+    R(multiply_pairs)
+    (&(bf16_terms){rows, bf16_width(keys), bf16_pairs(h->d), b->rows + row * b->row_stride,
+                   b->row_stride, 2, m->keys, KEYS, false, m->logits, KEYS});
+    for (int64_t i = 0; i < rows; i++) {
+        float *logits = m->logits + i * KEYS, *sums = m->sums + (row + i) * m->width;
+        real *weights = m->weights + i * KEYS;
+        int64_t seen = keys_seen(h, b->first + row + i, first, keys);
+        float before = b->largest[row + i], highest = R(largest_sum)(seen, logits, before);
+        if (highest > before) {
+            double shrink = exp(c * ((double)before - (double)highest));
+            for (int64_t e = 0; e < m->width; e++)
+                sums[e] = (float)(sums[e] * shrink);
+            b->sum[row + i] *= shrink;
+            b->largest[row + i] = highest;
+        }
+        b->sum[row + i] += R(weigh_sums)(seen, (float)c, highest, logits, weights);
+        memset(weights + seen, 0, (size_t)(KEYS - seen) * sizeof *weights);
+    }
+    R(multiply_pairs)
+    (&(bf16_terms){rows, m->width, bf16_pairs(keys), m->weights, KEYS, 2, m->values, m->width, true,
+                   m->sums + row * m->width, m->width});
+}
+
+static void forward(const head *h)
+{
+    memory m = memory_of(h);
+    queries b;
+    for (int64_t i = 0; i < h->n; i += QUERIES) {
+        open_queries(h, &m, i, &b);
+        for (int64_t j = 0; j < h->n_k && sees(h, i + b.count - 1, j); j += KEYS) {
+            int64_t keys = head_smaller(KEYS, h->n_k - j);
+            R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m.keys, KEYS);
+            R(pair_rows)(keys, h->dv, h->v + j * h->v_stride, h->v_stride, m.values, m.width);
+            for (int64_t row = 0; row < b.count; row += ROWS)
+                add_strip(h, &m, &b, row, head_smaller(ROWS, b.count - row), j, keys);
+        }
+        for (int64_t r = 0; r < b.count; r++) {
+            float *sums = m.sums + r * m.width;
+            double reciprocal = b.sum[r] != 0 ? 1 / b.sum[r] : 0; /* no key seen: a row of 0 */
+            for (int64_t e = 0; e < h->dv; e++)
+                sums[e] = (float)(sums[e] * reciprocal);
+            R(narrow)(h->dv, sums, h->out + (i + r) * h->out_stride);
+        }
+    }
+}
+
+const head_operator R(cpu_operator_softmax) = {
+    .sizes = sizes,
+    .forward = forward,
+    .query_group = QUERIES,
+};
