@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operators, in the order of atn_operator: X(code, name, family). `name` is the folder, which
- * holds plan.c (what every device shares: checks, counts, the row of the registry), cpu.c and
- * cuda.cu; the family is how it is planned and run (operator.h). The registry, the tables of both
- * devices and of the references, and the list of sources (lib/meson.build reads this file) are made
- * from this list. */
+ * holds plan.c (what every device shares: checks, counts, the row of the registry), cpu.c, perhaps
+ * cpu_bf16.c, and cuda.cu; the family is how it is planned and run (operator.h). The registry, the
+ * tables of both devices and of the references, and the list of sources (lib/meson.build reads this
+ * file) are made from this list. */
 #ifndef OPERATORS_LIST_H
 #define OPERATORS_LIST_H
 
