@@ -196,9 +196,12 @@ class Plan:
         return self.ready(self.calls.atn_attention_forward, self.group("atn_attention_inputs", q, k, v),
                           self.view(y))
 
-    def backward(self, q, k, v, dy, dq, dk, dv):
+    def backward(self, q, k, v, dy, dq, dk, dv, after_forward=False):
+        """after_forward: the last call was forward, on the same numbers, whose intermediate results are used again."""
+        gradients = self.group("atn_gradients", dq, dk, dv)
+        gradients[0].after_forward = after_forward
         return self.ready(self.calls.atn_attention_backward, self.group("atn_attention_inputs", q, k, v),
-                          self.view(dy), self.group("atn_gradients", dq, dk, dv))
+                          self.view(dy), gradients)
 
     def close(self):
         self.calls.atn_plan_free(self.pointer)

@@ -225,7 +225,8 @@ typedef struct {
     atn_tensor *k;                               /* if k was given, else null */
     atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
     /* Set this if the plan's last call was forward and inputs and parameters have not changed
-     * since: soft and softpp then reuse what they computed from them. false is always correct. */
+     * since: what does not grow with the tokens (A+, K^T V, norms, ...) is then not computed again
+     * (CUDA: of soft and softpp). false is always correct. */
     bool after_forward;
 } atn_gradients;
 

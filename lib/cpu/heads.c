@@ -81,6 +81,7 @@ typedef struct {
     atn_tensor *out;
     const atn_tensor *dout;
     atn_gradients *gradients;
+    bool after_forward; /* the states of the heads, and which are finite, are forward's */
 } call;
 
 static real *matrix_of(const atn_tensor *t, int64_t piece)
@@ -133,6 +134,7 @@ static head direct_head(const call *c, int64_t piece)
         .v_stride = c->in->v->row_stride,
         .work = (real *)heads->work + thread * heads->thread_reals,
         .state = (real *)heads->state + piece * heads->head_reals,
+        .after_forward = c->after_forward,
     };
     if (c->out) {
         h.out = matrix_of(c->out, piece);
@@ -229,9 +231,11 @@ static head open_head(const call *c, int64_t piece)
 
 static bool finite_inputs(const call *c, const head *h)
 {
-    return R(all_finite)(h->n, h->d, h->q, h->q_stride) &&
-           (!c->in->k || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
-           R(all_finite)(h->n_k, h->dv, h->v, h->v_stride) &&
+    bool searched =
+        c->after_forward || (R(all_finite)(h->n, h->d, h->q, h->q_stride) &&
+                             (!c->in->k || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
+                             R(all_finite)(h->n_k, h->dv, h->v, h->v_stride));
+    return searched &&
            (!c->gradients || R(all_finite)(h->n, h->dv, h->grad_out, h->grad_out_stride));
 }
 
@@ -248,8 +252,9 @@ static void before(const call *c, int64_t piece)
 {
     head h = open_head(c, piece);
     bool propagates = c->op->propagates && h.n > 0;
-    c->heads->nonfinite[piece] = !propagates && !finite_inputs(c, &h);
-    if (!c->heads->nonfinite[piece] && c->op->before)
+    bool known = c->after_forward && c->heads->nonfinite[piece];
+    c->heads->nonfinite[piece] = known || (!propagates && !finite_inputs(c, &h));
+    if (!c->heads->nonfinite[piece] && c->op->before && !c->after_forward)
         c->op->before(&h);
 }
 
@@ -357,7 +362,7 @@ static void forward_in_parts(const call *c, int64_t parts)
 
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out)
 {
-    call c = {heads, operators[heads->desc.op], inputs, out, NULL, NULL};
+    call c = {.heads = heads, .op = operators[heads->desc.op], .in = inputs, .out = out};
     int64_t parts = parts_of_queries(&c);
     if (parts > 1) {
         forward_in_parts(&c, parts);
@@ -528,7 +533,7 @@ static void finish_parameters(const call *c)
 static void backward_in_passes(const call *c, bool in_order)
 {
     over_heads(c, false, before);
-    run_join(c, c->op->join);
+    run_join(c, c->after_forward ? NULL : c->op->join);
     over_heads(c, in_order, backward);
     run_join(c, c->op->backward_join);
     over_heads(c, in_order, c->op->after ? after : NULL);
@@ -537,7 +542,12 @@ static void backward_in_passes(const call *c, bool in_order)
 void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, const atn_tensor *dout,
                        atn_gradients *gradients)
 {
-    call c = {heads, operators[heads->desc.op], inputs, NULL, dout, gradients};
+    call c = {.heads = heads,
+              .op = operators[heads->desc.op],
+              .in = inputs,
+              .dout = dout,
+              .gradients = gradients,
+              .after_forward = gradients->after_forward};
     bool in_order = false;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p]) {

@@ -27,14 +27,15 @@ typedef struct {
     int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's, dense; null: not wanted */
     real *work;                                 /* thread_reals, uninitialised */
-    real *state; /* head_reals, kept from `before` to `after` of a call */
+    real *state; /* head_reals, kept from `before` to `after` of a call, and to the next one */
+    bool after_forward; /* backward: state is as forward left it for the same inputs */
 } R(head);
 typedef R(head) head;
 
 /* Every call runs these functions in this order, each over all heads, and skips those that are
  * null. Only join and backward_join run once, for the states of all finite heads of the batch:
  *   forward:  before, join, forward
- *   backward: before, join, backward, backward_join, after */
+ *   backward: before, join (neither after_forward), backward, backward_join, after */
 typedef struct {
     void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals);

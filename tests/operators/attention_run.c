@@ -232,6 +232,24 @@ atn_status attention_run_backward(attention_run *r, atn_context *context)
     return status;
 }
 
+atn_status attention_run_training(attention_run *r, atn_context *context)
+{
+    atn_plan *plan;
+    attention_placed p;
+    guarded_poison(&r->out);
+    poison_gradients(r);
+    attention_run_place(r, context, &p);
+    p.gradients.after_forward = true;
+    atn_status status = atn_attention_plan(context, &p.desc, &r->c->shape, &plan);
+    if (status == ATN_OK)
+        status = atn_attention_forward(plan, &p.inputs, &p.out, &r->info);
+    if (status >= 0)
+        status = atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, &r->info);
+    atn_plan_free(plan);
+    attention_placed_close(&p);
+    return status;
+}
+
 bool attention_run_clean(const attention_run *r, bool backward)
 {
     if (!backward)

@@ -220,3 +220,43 @@ Test(calls, empty_shapes_have_zero_gradients)
         }
     atn_context_free(context);
 }
+
+/* ---- Backward after forward ---- */
+
+/* Results that forward left are those that backward would compute again: blocks of 64 tokens, with
+ * and without padding and K. */
+Test(calls, backward_after_forward_has_the_same_bits)
+{
+    atn_context *context = fixture_context(2, NULL);
+    int run = 0;
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op))
+        for (int v = 0; v < atn_operator_get((atn_operator)op)->variant_count; v++)
+            for (int k = 0; k < (fixture_device() == ATN_CPU ? 4 : 1); k++, run++) {
+                attention_choice choice = {.op = (atn_operator)op,
+                                           .variant = v,
+                                           .dtype = (v + k) % 2 ? ATN_F64 : ATN_F32,
+                                           .shape = {2, 2, 130, 5, 4, 0},
+                                           .cross = k % 2 == 0,
+                                           .padding = k >= 2,
+                                           .optional = k == 0,
+                                           .sampling = ATN_SAMPLING_CONV_CODE,
+                                           .seed = 60};
+                attention_case c = attention_case_make(&choice);
+                attention_run alone = attention_run_make(&c, k), both = attention_run_make(&c, k);
+                atn_status first = attention_run_backward(&alone, context);
+                atn_status second = attention_run_training(&both, context);
+                cr_expect(first >= 0 && first == second, "%s: %s and %s (%s)",
+                          attention_case_label(&c), atn_status_name(first), atn_status_name(second),
+                          atn_last_error(context));
+                cr_expect(attention_run_clean(&both, true), "%s", attention_case_label(&c));
+                for (int i = 0; i < SLOT_COUNT; i++)
+                    cr_expect(!both.gradients[i].memory ||
+                                  guarded_same_bits(&alone.gradients[i], &both.gradients[i]),
+                              "%s: %s", attention_case_label(&c), attention_slot_name(i));
+                attention_run_free(&both);
+                attention_run_free(&alone);
+                attention_case_free(&c);
+            }
+    cr_expect(run > ATN_OPERATOR_COUNT, "%d", run);
+    atn_context_free(context);
+}

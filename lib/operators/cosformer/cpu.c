@@ -20,7 +20,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t count = factor_count(desc);
     *thread_reals = R(linear_reals)(count * shape->dim, count, desc, shape);
-    *head_reals = 0;
+    *head_reals = R(linear_state)(count * shape->dim, desc, shape->value_dim);
 }
 
 static int64_t position_of(const head *h, const token_block *b, int64_t i)
@@ -134,6 +134,13 @@ static feature_map map_of(head *h)
                          .map_backward = map_backward};
 }
 
+static void before(const head *h)
+{
+    head own = *h;
+    feature_map features = map_of(&own);
+    R(linear_before)(h, &features);
+}
+
 static void forward(const head *h)
 {
     head own = *h;
@@ -149,4 +156,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_cosformer) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};

@@ -11,13 +11,14 @@
 #include "operators/norms/cpu.h"
 #include "operators/softmax/cpu.h"
 
-/* work: for each channel of K the sum of exps, its reciprocal and t, and the maximum; a block of
- * rho_q or rho_k (in `backward` of exps) and one of a gradient; S and dS. */
+/* state: for each channel of K the sum of exps and the maximum; S. work: the reciprocals of the
+ * sums and t; a block of rho_q or rho_k (in `backward` of exps) and one of a gradient; dS. */
 typedef struct {
     double *sums, *one_over, *along;
     real *maxima, *rho, *grad;
     real *state, *grad_state;
-    real *exps; /* backward: of all keys, in dK's memory; null: computed again */
+    real *exps; /* backward, not after forward: of all keys, in dK's memory; null: computed
+                   again */
 } pieces;
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
@@ -25,21 +26,23 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim;
-    *thread_reals = R(norm_doubles)(3 * d) + d + 2 * HEAD_BLOCK * d + 2 * d * shape->value_dim;
-    *head_reals = 0;
+    *thread_reals = R(norm_doubles)(2 * d) + 2 * HEAD_BLOCK * d + d * shape->value_dim;
+    *head_reals = R(norm_doubles)(d) + d + d * shape->value_dim;
 }
 
 static pieces split(const head *h)
 {
-    real *free = h->work;
-    pieces p = {.sums = R(norm_take)(&free, 3 * h->d)};
-    p.one_over = p.sums + h->d;
+    real *state = h->state, *free = h->work;
+    pieces p = {.sums = R(norm_take)(&state, h->d), .one_over = R(norm_take)(&free, 2 * h->d)};
     p.along = p.one_over + h->d;
-    p.maxima = head_take(&free, h->d);
+    p.maxima = head_take(&state, h->d);
+    p.state = head_take(&state, h->d * h->dv);
     p.rho = head_take(&free, HEAD_BLOCK * h->d);
     p.grad = head_take(&free, HEAD_BLOCK * h->d);
-    p.state = head_take(&free, h->d * h->dv);
     p.grad_state = head_take(&free, h->d * h->dv);
+    if (h->grad_k && !h->after_forward && !h->key_positions && h->grad_k != h->grad_q &&
+        h->grad_k_stride == h->d)
+        p.exps = h->grad_k;
     return p;
 }
 
@@ -137,8 +140,9 @@ static void load_keys(const head *h, const pieces *p, int64_t first, int64_t row
 
 /* S, maxima and sums. S is divided by the sums at the end; only if rho_k itself is rounded to a
  * narrow type the sums must be known before. */
-static void make_state(const head *h, const pieces *p)
+static void before(const head *h)
 {
+    pieces own = split(h), *p = &own;
     bool narrow = h->desc->storage != ATN_STORAGE_NATIVE;
     memset(p->sums, 0, (size_t)h->d * sizeof(double));
     find_maxima(h, p);
@@ -165,7 +169,6 @@ static void make_state(const head *h, const pieces *p)
 static void forward(const head *h)
 {
     pieces p = split(h);
-    make_state(h, &p);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         load_queries(h, &p, i, rows);
@@ -229,12 +232,9 @@ static void backward_keys(const head *h, const pieces *p)
 static void backward(const head *h)
 {
     pieces p = split(h);
-    if (h->grad_k != h->grad_q && h->grad_k_stride == h->d)
-        p.exps = h->grad_k;
-    make_state(h, &p);
     backward_queries(h, &p);
     backward_keys(h, &p);
 }
 
 const head_operator R(cpu_operator_efficient) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};

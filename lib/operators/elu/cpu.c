@@ -9,7 +9,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     *thread_reals = R(linear_reals)(shape->dim, shape->dim, desc, shape);
-    *head_reals = 0;
+    *head_reals = R(linear_state)(shape->dim, desc, shape->value_dim);
 }
 
 /* kept = phi' = exp(min(x, 0)), and phi is kept + max(x, 0), where one of the terms is 1 or 0.
@@ -59,6 +59,13 @@ static feature_map map_of(head *h)
                          .map_backward = map_backward};
 }
 
+static void before(const head *h)
+{
+    head own = *h;
+    feature_map features = map_of(&own);
+    R(linear_before)(h, &features);
+}
+
 static void forward(const head *h)
 {
     head own = *h;
@@ -74,4 +81,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_elu) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};

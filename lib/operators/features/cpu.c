@@ -23,12 +23,13 @@ typedef struct {
     const feature_map *map;
     bool causal;
     int64_t m, dv;
-    real *s, *z, *grad_s, *grad_z; /* m x dv, m */
-    real *slopes;                  /* HEAD_BLOCK x m: dL/dphi of a block */
-    real *grad_n;                  /* HEAD_BLOCK x dv: dY / D of a block */
-    real *inverse, *grad_sums;     /* 1 / D and e of a block or, causal, of all queries */
-    real *phi[2], *kept[2];        /* of a block of queries, of a block of keys */
-    real *weights, *grad_weights;  /* causal: A and W, HEAD_BLOCK x HEAD_BLOCK */
+    real *s, *z; /* m x dv, m; not causal: the head's state */
+    real *grad_s, *grad_z;
+    real *slopes;                 /* HEAD_BLOCK x m: dL/dphi of a block */
+    real *grad_n;                 /* HEAD_BLOCK x dv: dY / D of a block */
+    real *inverse, *grad_sums;    /* 1 / D and e of a block or, causal, of all queries */
+    real *phi[2], *kept[2];       /* of a block of queries, of a block of keys */
+    real *weights, *grad_weights; /* causal: A and W, HEAD_BLOCK x HEAD_BLOCK */
 } linear;
 
 int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
@@ -36,19 +37,24 @@ int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc
 {
     int64_t rows = desc->causal ? shape->tokens : HEAD_BLOCK;
     int64_t within = desc->causal ? 2 * HEAD_BLOCK * HEAD_BLOCK : 0;
-    return 2 * features * (shape->value_dim + 1) + HEAD_BLOCK * (features + shape->value_dim) +
-           2 * rows + 2 * HEAD_BLOCK * (features + kept) + within;
+    return (desc->causal ? 2 : 1) * features * (shape->value_dim + 1) +
+           HEAD_BLOCK * (features + shape->value_dim) + 2 * rows +
+           2 * HEAD_BLOCK * (features + kept) + within;
 }
 
-/* Starts with the empty state: S = 0, z = z_0. */
+int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc, int64_t dv)
+{
+    return desc->causal ? 0 : features * (dv + 1);
+}
+
 static linear open_linear(const head *h, const feature_map *map)
 {
     int64_t m = map->features, rows = h->desc->causal ? h->length : HEAD_BLOCK;
-    real *free = h->work;
+    real *state = h->state, *free = h->work;
     linear l = {.h = h, .map = map, .causal = h->desc->causal, .m = m, .dv = h->dv};
-    l.s = head_take(&free, m * h->dv);
+    l.s = head_take(l.causal ? &free : &state, m * h->dv);
+    l.z = head_take(l.causal ? &free : &state, m);
     l.grad_s = head_take(&free, m * h->dv);
-    l.z = head_take(&free, m);
     l.grad_z = head_take(&free, m);
     l.slopes = head_take(&free, HEAD_BLOCK * m);
     l.grad_n = head_take(&free, HEAD_BLOCK * h->dv);
@@ -62,12 +68,15 @@ static linear open_linear(const head *h, const feature_map *map)
         l.weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
         l.grad_weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
     }
-    memset(l.s, 0, (size_t)(m * h->dv) * sizeof(real));
-    for (int64_t r = 0; r < m; r++)
-        l.z[r] = (real)map->start;
-    if (map->prepare)
-        map->prepare(map->own, l.kept[1]);
     return l;
+}
+
+/* The empty state: S = 0, z = z_0. */
+static void clear_state(const linear *l)
+{
+    memset(l->s, 0, (size_t)(l->m * l->dv) * sizeof(real));
+    for (int64_t r = 0; r < l->m; r++)
+        l->z[r] = (real)l->map->start;
 }
 
 /* ---- Blocks ---- */
@@ -133,12 +142,21 @@ static void absorb_keys(const linear *l, const token_block *keys)
     add_rows(l, keys, NULL, l->z);
 }
 
-static void absorb_all_keys(const linear *l)
+/* The state of all keys; causal forms begin with the empty one. */
+void R(linear_before)(const head *h, const feature_map *map)
 {
-    for (int64_t step = 0; step < steps(l, true); step++) {
-        token_block keys = load(l, true, step);
-        absorb_keys(l, &keys);
+    linear l = open_linear(h, map);
+    if (map->prepare)
+        map->prepare(map->own, l.kept[1]);
+    if (l.causal)
+        return;
+    clear_state(&l);
+    for (int64_t step = 0; step < steps(&l, true); step++) {
+        token_block keys = load(&l, true, step);
+        absorb_keys(&l, &keys);
     }
+    R(store)(h->desc->storage, l.m, l.dv, l.s, l.dv);
+    R(store)(h->desc->storage, 1, l.m, l.z, l.m);
 }
 
 /* The number of keys of a block that row i of a block of queries sees; they are its first ones. */
@@ -217,11 +235,8 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
 void R(linear_forward)(const head *h, const feature_map *map)
 {
     linear l = open_linear(h, map);
-    if (!l.causal) {
-        absorb_all_keys(&l);
-        R(store)(h->desc->storage, l.m, l.dv, l.s, l.dv);
-        R(store)(h->desc->storage, 1, l.m, l.z, l.m);
-    }
+    if (l.causal)
+        clear_state(&l);
     for (int64_t step = 0; step < steps(&l, false); step++) {
         token_block queries = load(&l, false, step);
         if (!l.causal) {
@@ -366,7 +381,6 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
 
 static void backward_all(const linear *l)
 {
-    absorb_all_keys(l);
     for (int64_t step = 0; step < steps(l, false); step++) {
         token_block queries = load(l, false, step);
         finish_queries(l, &queries, NULL);
@@ -380,6 +394,7 @@ static void backward_all(const linear *l)
 
 static void backward_causal(const linear *l)
 {
+    clear_state(l);
     for (int64_t step = 0; step < steps(l, false); step++) {
         token_block queries = load(l, false, step), keys = load(l, true, step);
         finish_queries(l, &queries, &keys);

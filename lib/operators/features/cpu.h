@@ -31,7 +31,8 @@ typedef struct {
     linear_denominator denominator;
     double epsilon, start; /* of D; every component of z_0 */
     void *own;
-    /* Before everything else; work holds HEAD_BLOCK x kept. */
+    /* In linear_before alone; work holds HEAD_BLOCK x kept. What it finds stays in the head's
+     * state, after the first linear_state elements. */
     void (*prepare)(void *own, real *work);
     /* Fills phi and kept. */
     void (*map)(const void *own, const token_block *block);
@@ -44,9 +45,11 @@ typedef struct {
 } R(feature_map);
 typedef R(feature_map) feature_map;
 
-/* Elements per thread. */
+/* Elements per thread, and of a head's state. */
 int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
                         const atn_attention_shape *shape);
+int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc, int64_t dv);
+void R(linear_before)(const head *h, const feature_map *map);
 void R(linear_forward)(const head *h, const feature_map *map);
 void R(linear_backward)(const head *h, const feature_map *map);
 

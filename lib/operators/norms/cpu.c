@@ -45,19 +45,24 @@ double R(line_norm)(int64_t count, int64_t step, const real *x)
 
 int64_t R(columns_reals)(int64_t d)
 {
-    return R(norm_doubles)(4 * d);
+    return R(norm_doubles)(4 * d + 1);
 }
 
-column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free)
+column_norms R(columns_open)(atn_sima_norm norm, int64_t d, real **free)
 {
-    column_norms c = {.norm = norm, .d = d, .units = R(norm_take)(free, 4 * d)};
+    column_norms c = {.norm = norm, .d = d, .units = R(norm_take)(free, 4 * d + 1)};
     c.divisors = c.units + d;
     c.reciprocals = c.divisors + d;
     c.varies = c.reciprocals + d;
-    memset(c.units, 0, (size_t)(4 * d) * sizeof(double));
-    for (int64_t e = 0; sizeof(real) < sizeof(double) && e < d; e++)
-        c.units[e] = 1;
+    c.deferred = c.varies + d;
     return c;
+}
+
+void R(columns_start)(column_norms *c)
+{
+    memset(c->units, 0, (size_t)(4 * c->d) * sizeof(double));
+    for (int64_t e = 0; sizeof(real) < sizeof(double) && e < c->d; e++)
+        c->units[e] = 1;
 }
 
 /* |x| or (x unit)^2 */
@@ -135,7 +140,7 @@ static bool moderate(double norm, int64_t tokens)
 
 void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int64_t tokens)
 {
-    c->deferred = storage == ATN_STORAGE_NATIVE && tokens >= HEAD_BLOCK;
+    bool deferred = storage == ATN_STORAGE_NATIVE && tokens >= HEAD_BLOCK;
     for (int64_t e = 0; e < c->d; e++) {
         double norm = c->divisors[e];
         if (c->norm == ATN_SIMA_L2 && norm > 0)
@@ -144,8 +149,9 @@ void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int
         if (c->norm != ATN_SIMA_NONE)
             c->divisors[e] = core_norm_divisor(norm, epsilon, &c->varies[e]);
         c->reciprocals[e] = 1 / c->divisors[e];
-        c->deferred = c->deferred && moderate(c->divisors[e], tokens);
+        deferred = deferred && moderate(c->divisors[e], tokens);
     }
+    *c->deferred = deferred;
 }
 
 static double divide(const column_norms *c, int64_t e, double x)
@@ -163,7 +169,7 @@ void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_
 const real *R(columns_factor)(const column_norms *c, atn_storage storage, int64_t rows,
                               const real *x, int64_t *stride, real *block)
 {
-    if (c->deferred)
+    if (*c->deferred != 0)
         return x;
     R(columns_apply)(c, rows, x, *stride, block);
     R(store)(storage, rows, c->d, block, c->d);
@@ -175,7 +181,7 @@ void R(columns_divide_rows)(const column_norms *c, int64_t cols, const real *pro
 {
     for (int64_t e = 0; e < c->d; e++)
         for (int64_t i = e * cols; i < (e + 1) * cols; i++)
-            out[i] = c->deferred ? (real)divide(c, e, (double)product[i]) : product[i];
+            out[i] = *c->deferred != 0 ? (real)divide(c, e, (double)product[i]) : product[i];
 }
 
 /* The compiler knows `add`. */

@@ -39,12 +39,15 @@ typedef struct {
     double *units;    /* l2: powers of two that keep squares within double's range */
     double *divisors; /* the sums, then max(norm, epsilon) */
     double *reciprocals, *varies;
-    bool deferred; /* products with x are divided by the norms, so that x^ need not be formed */
+    double *deferred; /* 1: products with x are divided by the norms, so that x^ need not be formed
+                       */
 } R(column_norms);
 typedef R(column_norms) column_norms;
 
 int64_t R(columns_reals)(int64_t d);
-column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free);
+/* Takes their memory, with what it holds. */
+column_norms R(columns_open)(atn_sima_norm norm, int64_t d, real **free);
+void R(columns_start)(column_norms *c);
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);
 /* tokens: how many were added. Chooses `deferred`: not where x^ is rounded to a storage, nor where
  * dividing a product instead of x could underflow or overflow earlier. What is summed with deferred

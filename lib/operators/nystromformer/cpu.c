@@ -26,9 +26,10 @@ typedef struct {
     /* state */
     real *numbers, *a, *query_means, *key_means;
     real *grad_a, *grad_query_means, *grad_key_means;
+    real *summary; /* U = B V */
     /* work, after that of the softmax */
-    real *summary, *grad_summary; /* U = B V */
-    real *solved, *grad_solved;   /* Z U */
+    real *grad_summary;
+    real *solved, *grad_solved; /* Z U */
     real *grad_z, *inverse_work;
 } pieces;
 
@@ -52,8 +53,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
     *thread_reals = softmax_work(m, shape->key_tokens, d, dv);
     if (is_exact(desc, shape->tokens, shape->key_tokens))
         return;
-    *head_reals += 2 * m * m + 4 * m * d;
-    *thread_reals += m * (4 * dv + m) + R(nystrom_inverse_work)(&desc->nystromformer, m);
+    *head_reals += 2 * m * m + 4 * m * d + m * dv;
+    *thread_reals += m * (3 * dv + m) + R(nystrom_inverse_work)(&desc->nystromformer, m);
 }
 
 static pieces split(const head *h)
@@ -70,7 +71,7 @@ static pieces split(const head *h)
     p.grad_a = head_take(&state, m * m);
     p.grad_query_means = head_take(&state, m * h->d);
     p.grad_key_means = head_take(&state, m * h->d);
-    p.summary = head_take(&work, m * h->dv);
+    p.summary = head_take(&state, m * h->dv);
     p.grad_summary = head_take(&work, m * h->dv);
     p.solved = head_take(&work, m * h->dv);
     p.grad_solved = head_take(&work, m * h->dv);
@@ -302,7 +303,8 @@ static const real *solve(const head *h, const pieces *p)
     head b = landmarks_to_tokens(h, p);
     nystrom_problem inverse = inverse_problem_of(h, p);
     const real *z = R(nystrom_inverse)(&inverse);
-    R(softmax_forward)(&b);
+    if (!h->after_forward)
+        R(softmax_forward)(&b);
     real_gemm(CblasNoTrans, CblasNoTrans, p->m, h->dv, p->m, z, p->m, p->summary, h->dv, 0,
               p->solved, h->dv);
     R(store)(h->desc->storage, p->m, h->dv, p->solved, h->dv);

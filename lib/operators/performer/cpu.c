@@ -7,6 +7,7 @@
  * or max(u_r, 0) + feature_epsilon. */
 #include "operators/features/cpu.h"
 #include "operators/checks.h"
+#include "operators/norms/cpu.h"
 
 #include "cpu/simd.h"
 
@@ -21,17 +22,19 @@ typedef struct {
     double c, root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
     bool free_queries, free_keys;
-    double key_shift;             /* of keys: offset = |x'|^2 / 2 + key_shift */
-    int64_t top_key, top_feature; /* where w.x' of keys is largest; -1: no key */
-    double grad_shift;            /* dL/dt of keys */
+    double *top;       /* in the head's state, by `prepare` */
+    double grad_shift; /* dL/dt of keys */
 } performer;
+
+/* Of keys: offset = |x'|^2 / 2 + top[SHIFT]; where w.x' is largest (key -1: there is none). */
+enum { SHIFT, KEY, FEATURE, TOPS };
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t m = desc->performer.projection.rows;
     *thread_reals = R(linear_reals)(m, m, desc, shape);
-    *head_reals = 0;
+    *head_reals = R(linear_state)(m, desc, shape->value_dim) + R(norm_doubles)(TOPS);
 }
 
 /* u of `rows` tokens. */
@@ -55,13 +58,14 @@ static real largest(int64_t count, const real *u)
     return R(simd).largest(count, u, -INFINITY);
 }
 
-/* Finds key_shift in one pass over all keys. */
+/* Finds p->top in one pass over all keys. */
 static void prepare(void *own, real *work)
 {
     performer *p = own;
     const head *h = p->h;
     double top = -INFINITY;
-    p->top_key = -1;
+    p->top[SHIFT] = 0;
+    p->top[KEY] = -1;
     if (!p->exponential || !(p->stabilise || p->free_keys))
         return;
     for (int64_t j0 = 0; j0 < h->n_k; j0 += HEAD_BLOCK) {
@@ -73,15 +77,15 @@ static void prepare(void *own, real *work)
             double value = (double)most;
             if (p->free_keys)
                 value -= half_square(p, h->k + (j0 + j) * h->k_stride);
-            if (value > top || p->top_key < 0) {
+            if (value > top || p->top[KEY] < 0) {
                 top = value;
-                p->top_key = j0 + j;
-                p->top_feature = R(find)(p->m, u, most);
+                p->top[KEY] = (double)(j0 + j);
+                p->top[FEATURE] = (double)R(find)(p->m, u, most);
             }
         }
     }
-    if (p->top_key >= 0)
-        p->key_shift = top;
+    if (p->top[KEY] >= 0)
+        p->top[SHIFT] = top;
 }
 
 /* What is subtracted from row i's exponents. */
@@ -92,7 +96,7 @@ static double offset_of(const performer *p, const token_block *b, int64_t i)
         return (double)largest(p->m, u);
     double half = half_square(p, b->x + i * b->stride);
     if (b->keys)
-        return half + p->key_shift;
+        return half + p->top[SHIFT];
     return p->stabilise ? half + (double)largest(p->m, u) : half;
 }
 
@@ -183,10 +187,11 @@ static void map_backward(void *own, const token_block *b, real *slopes, bool add
 static void finish(void *own)
 {
     performer *p = own;
-    if (p->top_key < 0 || p->free_keys)
+    int64_t key = (int64_t)p->top[KEY], feature = (int64_t)p->top[FEATURE];
+    if (key < 0 || p->free_keys)
         return;
-    const real *w = p->w + p->top_feature * p->h->d;
-    real *grad = p->h->grad_k + p->top_key * p->h->grad_k_stride;
+    const real *w = p->w + feature * p->h->d;
+    real *grad = p->h->grad_k + key * p->h->grad_k_stride;
     for (int64_t c = 0; c < p->h->d; c++)
         grad[c] += (real)(p->grad_shift * p->root_c * (double)w[c]);
 }
@@ -197,6 +202,7 @@ static performer open_performer(const head *h)
     double c = core_logit_scale(h->desc, h->d);
     bool exponential = o->features == ATN_FEATURES_EXP;
     bool free_queries = exponential && o->feature_epsilon == 0;
+    real *own = h->state + R(linear_state)(o->projection.rows, h->desc, h->dv);
     return (performer){
         .h = h,
         .w = head_matrix(&o->projection, h->index),
@@ -204,6 +210,7 @@ static performer open_performer(const head *h)
         .c = c,
         .root_c = sqrt(c),
         .factor = 1 / sqrt((double)o->projection.rows),
+        .top = R(norm_take)(&own, TOPS),
         .exponential = exponential,
         .stabilise = o->stabilise,
         .free_queries = free_queries,
@@ -224,6 +231,13 @@ static feature_map map_of(performer *p)
                          .finish = finish};
 }
 
+static void before(const head *h)
+{
+    performer p = open_performer(h);
+    feature_map features = map_of(&p);
+    R(linear_before)(h, &features);
+}
+
 static void forward(const head *h)
 {
     performer p = open_performer(h);
@@ -239,4 +253,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_performer) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};

@@ -14,7 +14,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t features = 2 * desc->rff.projection.rows;
     *thread_reals = R(linear_reals)(features, features, desc, shape);
-    *head_reals = 0;
+    *head_reals = R(linear_state)(features, desc, shape->value_dim);
 }
 
 static void map(const void *own, const token_block *b)
@@ -71,6 +71,13 @@ static feature_map map_of(fourier *f)
                          .map_backward = map_backward};
 }
 
+static void before(const head *h)
+{
+    fourier f = open_fourier(h);
+    feature_map features = map_of(&f);
+    R(linear_before)(h, &features);
+}
+
 static void forward(const head *h)
 {
     fourier f = open_fourier(h);
@@ -86,4 +93,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_rff) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};

@@ -10,8 +10,9 @@
 #include "operators/norms/cpu.h"
 #include "operators/sima/plan.h"
 
-/* work: norms; blocks of Q^, K^ and their gradients; S and dS or, tokens first, blocks of Q^ K^^T
- * and G V^T; channels first, another d x d_v: S^T, dS^T, or S or dS divided by deferred norms. */
+/* state: norms; channels first, S. work: blocks of Q^, K^ and their gradients; dS and another d x
+ * d_v, S^T, dS^T, or S or dS divided by deferred norms; tokens first, blocks of Q^ K^^T and G
+ * V^T. */
 typedef struct {
     bool tokens_first;
     column_norms queries, keys;
@@ -21,38 +22,34 @@ typedef struct {
     real *weights, *slopes;
 } pieces;
 
-static int64_t state_reals(bool tokens_first, int64_t d, int64_t dv)
-{
-    return tokens_first ? HEAD_BLOCK * HEAD_BLOCK : d * dv;
-}
-
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t d = shape->dim, dv = shape->value_dim;
     bool tokens = core_sima_tokens_first(&desc->sima, shape->tokens, shape->key_tokens, d, dv);
-    *thread_reals = 2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 4 * HEAD_BLOCK * d +
-                    3 * state_reals(tokens, d, dv);
-    *head_reals = 0;
+    *thread_reals = R(norm_doubles)(2 * d) + 4 * HEAD_BLOCK * d +
+                    2 * (tokens ? HEAD_BLOCK * HEAD_BLOCK : d * dv);
+    *head_reals = 2 * R(columns_reals)(d) + (tokens ? 0 : d * dv);
 }
 
 /* The norms of all tokens of x. */
-static column_norms norms_of(const head *h, int64_t n, const real *x, int64_t stride, real **free)
+static void find_norms(const head *h, column_norms *c, int64_t n, const real *x, int64_t stride)
 {
-    column_norms c = R(columns_start)(h->desc->sima.norm, h->d, free);
+    R(columns_start)(c);
     for (int64_t i = 0; i < n; i += HEAD_BLOCK)
-        R(columns_add)(&c, head_smaller(HEAD_BLOCK, n - i), x + i * stride, stride);
-    R(columns_finish)(&c, h->desc->sima.epsilon, h->desc->storage, n);
-    return c;
+        R(columns_add)(c, head_smaller(HEAD_BLOCK, n - i), x + i * stride, stride);
+    R(columns_finish)(c, h->desc->sima.epsilon, h->desc->storage, n);
 }
 
-static pieces prepare(const head *h)
+static pieces split(const head *h)
 {
-    real *free = h->work;
+    real *state = h->state, *free = h->work;
     pieces p = {.tokens_first =
                     core_sima_tokens_first(&h->desc->sima, h->length, h->key_length, h->d, h->dv)};
-    p.queries = norms_of(h, h->n, h->q, h->q_stride, &free);
-    p.keys = norms_of(h, h->n_k, h->k, h->k_stride, &free);
+    int64_t square = p.tokens_first ? HEAD_BLOCK * HEAD_BLOCK : h->d * h->dv;
+    p.queries = R(columns_open)(h->desc->sima.norm, h->d, &state);
+    p.keys = R(columns_open)(h->desc->sima.norm, h->d, &state);
+    p.state = state;
     p.along_queries = R(norm_take)(&free, 2 * h->d);
     p.along_keys = p.along_queries + h->d;
     memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
@@ -60,9 +57,8 @@ static pieces prepare(const head *h)
     p.k = head_take(&free, HEAD_BLOCK * h->d);
     p.grad_q = head_take(&free, HEAD_BLOCK * h->d);
     p.grad_k = head_take(&free, HEAD_BLOCK * h->d);
-    p.state = p.weights = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
-    p.grad_state = p.slopes = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
-    p.other = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
+    p.grad_state = p.weights = head_take(&free, square);
+    p.other = p.slopes = head_take(&free, square);
     return p;
 }
 
@@ -81,22 +77,16 @@ static void sum_products(const head *h, column_norms *c, int64_t n, const real *
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, factor, stride, y + i * y_stride,
                   y_stride, 1, sums, h->dv);
     }
-    if (c->deferred && !R(all_finite)(1, size, sums, size)) {
-        c->deferred = false;
+    if (*c->deferred != 0 && !R(all_finite)(1, size, sums, size)) {
+        *c->deferred = 0;
         sum_products(h, c, n, x, x_stride, y, y_stride, block, sums);
     }
     R(columns_divide_rows)(c, h->dv, sums, sums);
     R(store)(h->desc->storage, h->d, h->dv, sums, h->dv);
 }
 
-static void sum_state(const head *h, pieces *p)
-{
-    sum_products(h, &p->keys, h->n_k, h->k, h->k_stride, h->v, h->v_stride, p->k, p->state);
-}
-
 static void forward_channels(const head *h, pieces *p)
 {
-    sum_state(h, p);
     R(columns_divide_rows)(&p->queries, h->dv, p->state, p->other);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i), stride = h->q_stride;
@@ -120,7 +110,6 @@ static void sum_grad_state(const head *h, pieces *p)
 /* Overwrites dQ and dV, and dK unless it is dQ's memory. */
 static void backward_channels(const head *h, pieces *p)
 {
-    sum_state(h, p);
     sum_grad_state(h, p);
     R(simd).transpose(h->d, h->dv, p->state, h->dv, p->other, h->d);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
@@ -246,25 +235,35 @@ static void backward_tokens(const head *h, pieces *p)
 
 /* ---- Both orders ---- */
 
+/* The norms and, channels first, S. */
+static void before(const head *h)
+{
+    pieces p = split(h);
+    find_norms(h, &p.queries, h->n, h->q, h->q_stride);
+    find_norms(h, &p.keys, h->n_k, h->k, h->k_stride);
+    if (!p.tokens_first)
+        sum_products(h, &p.keys, h->n_k, h->k, h->k_stride, h->v, h->v_stride, p.k, p.state);
+}
+
 static void forward(const head *h)
 {
-    pieces p = prepare(h);
+    pieces p = split(h);
     (p.tokens_first ? forward_tokens : forward_channels)(h, &p);
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
 static void backward(const head *h)
 {
+    pieces p = split(h);
     bool empty = h->n == 0; /* no output, so a dead channel of K does not matter */
-    if (empty || core_sima_tokens_first(&h->desc->sima, h->length, h->key_length, h->d, h->dv))
+    if (empty || p.tokens_first)
         R(clear_gradients)(h);
-    if (empty)
-        return;
-    pieces p = prepare(h);
-    (p.tokens_first ? backward_tokens : backward_channels)(h, &p);
+    if (!empty)
+        (p.tokens_first ? backward_tokens : backward_channels)(h, &p);
 }
 
 const head_operator R(cpu_operator_sima) = {.sizes = sizes,
+                                            .before = before,
                                             .forward = forward,
                                             .backward = backward,
                                             .propagates = true,

@@ -13,7 +13,7 @@
 #include "operators/norms/cpu.h"
 #include "operators/softmax/cpu.h"
 
-/* work: norms; blocks of Q^, of K^ and of one gradient; C, A, dC and its transpose. */
+/* state: norms, C, A. work: blocks of Q^, of K^ and of one gradient; dC and its transpose. */
 typedef struct {
     column_norms queries, keys;
     double *along_queries, *along_keys;
@@ -32,9 +32,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim;
-    *thread_reals =
-        2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 3 * HEAD_BLOCK * d + 4 * d * d;
-    *head_reals = 0;
+    *thread_reals = R(norm_doubles)(2 * d) + 3 * HEAD_BLOCK * d + 2 * d * d;
+    *head_reals = 2 * R(columns_reals)(d) + 2 * d * d;
 }
 
 /* The next run of at most `most` tokens after this one; false at the end. */
@@ -76,27 +75,29 @@ static pieces split(const head *h)
 {
     const atn_tensor *tau = &h->desc->xca.temperature;
     int64_t block = HEAD_BLOCK * h->d, square = h->d * h->d;
-    real *free = h->work;
+    real *state = h->state, *free = h->work;
     pieces p = {.tau = tau->data ? (double)*head_matrix(tau, h->index) : 1};
-    p.queries = R(columns_start)(ATN_SIMA_L2, h->d, &free);
-    p.keys = R(columns_start)(ATN_SIMA_L2, h->d, &free);
+    p.queries = R(columns_open)(ATN_SIMA_L2, h->d, &state);
+    p.keys = R(columns_open)(ATN_SIMA_L2, h->d, &state);
+    p.covariance = head_take(&state, square);
+    p.weights = head_take(&state, square);
     p.along_queries = R(norm_take)(&free, 2 * h->d);
     p.along_keys = p.along_queries + h->d;
     p.q = head_take(&free, block);
     p.k = head_take(&free, block);
     p.grad = head_take(&free, block);
-    p.covariance = head_take(&free, square);
-    p.weights = head_take(&free, square);
     p.slopes = head_take(&free, square);
     p.transposed = head_take(&free, square);
     return p;
 }
 
 /* The norms, C and A. */
-static pieces make_weights(const head *h)
+static void before(const head *h)
 {
     pieces p = split(h);
     int64_t d = h->d, tokens = 0, q_stride, k_stride;
+    R(columns_start)(&p.queries);
+    R(columns_start)(&p.keys);
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r); tokens += r.count) {
         R(columns_add)(&p.queries, r.count, h->q + r.query * h->q_stride, h->q_stride);
         R(columns_add)(&p.keys, r.count, h->k + r.key * h->k_stride, h->k_stride);
@@ -110,13 +111,12 @@ static pieces make_weights(const head *h)
                   p.covariance, d);
     }
     R(columns_divide_rows)(&p.queries, d, p.covariance, p.covariance);
-    if (p.keys.deferred)
+    if (*p.keys.deferred != 0)
         R(columns_apply)(&p.keys, d, p.covariance, d, p.covariance);
     R(store)(h->desc->storage, d, d, p.covariance, d);
     for (int64_t a = 0; a < d; a++)
         R(softmax_row)(d, p.tau, p.covariance + a * d, p.weights + a * d);
     R(store)(h->desc->storage, d, d, p.weights, d);
-    return p;
 }
 
 static void clear_rows(const head *h, int64_t from, int64_t to)
@@ -127,7 +127,7 @@ static void clear_rows(const head *h, int64_t from, int64_t to)
 
 static void forward(const head *h)
 {
-    pieces p = make_weights(h);
+    pieces p = split(h);
     int64_t d = h->d, done = 0;
     for (run r = {0}; next_run(h, h->n, &r); done = r.query + r.count) {
         clear_rows(h, done, r.query);
@@ -188,7 +188,7 @@ static void backward_tokens(const head *h, const pieces *p)
 
 static void backward(const head *h)
 {
-    pieces p = make_weights(h);
+    pieces p = split(h);
     int64_t d = h->d;
     real *grad_tau = h->grad_parameters[ATN_PARAMETER_TEMPERATURE];
     memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
@@ -206,6 +206,7 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_xca) = {.sizes = sizes,
+                                           .before = before,
                                            .forward = forward,
                                            .backward = backward,
                                            .propagates = true,

@@ -9,9 +9,10 @@
 
 #include "operators/norms/cpu.h"
 
-/* work: divisors of T's lines; a block of q^; T, D or dT, and a transpose. */
+/* state: divisors of T's lines, T. work: a block of q^; T normalised, D or dT, and a transpose. */
 typedef struct {
     double *divisors, *varies;
+    real *sums;
     real *q;
     real *state, *grad_state, *transposed;
 } pieces;
@@ -26,15 +27,16 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim, dv = shape->value_dim;
-    *thread_reals = R(norm_doubles)(2 * (d + dv)) + HEAD_BLOCK * d + 3 * d * dv;
-    *head_reals = 0;
+    *thread_reals = HEAD_BLOCK * d + 3 * d * dv;
+    *head_reals = R(norm_doubles)(2 * (d + dv)) + d * dv;
 }
 
 static pieces split(const head *h)
 {
-    real *free = h->work;
-    pieces p = {.divisors = R(norm_take)(&free, 2 * (h->d + h->dv))};
+    real *kept = h->state, *free = h->work;
+    pieces p = {.divisors = R(norm_take)(&kept, 2 * (h->d + h->dv))};
     p.varies = p.divisors + h->d + h->dv;
+    p.sums = kept;
     p.q = head_take(&free, HEAD_BLOCK * h->d);
     p.state = head_take(&free, h->d * h->dv);
     p.grad_state = head_take(&free, h->d * h->dv);
@@ -75,22 +77,29 @@ static void finish_gradient(double scale, double divisor, double varies, int64_t
         grad[i * step] = (real)(factor * ((double)grad[i * step] - along * (double)x_[i * step]));
 }
 
-/* T, and then its lines normalised. */
-static void make_state(const head *h, const pieces *p, double gamma)
+/* T and the divisors of its lines. */
+static void before(const head *h)
 {
+    pieces p = split(h);
     line_layout l = lines_of(h);
-    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    memset(p.sums, 0, (size_t)(h->d * h->dv) * sizeof(real));
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* partial sums: one long sum would have larger
                                                         rounding errors */
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
                   h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, true,
-                  p->state, h->dv);
-    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
-    for (int64_t i = 0; i < l.lines; i++) {
-        real *line = p->state + i * l.start;
-        p->divisors[i] = divisor_of(h, l.count, l.step, line, &p->varies[i]);
-        R(norm_scale)(gamma, p->divisors[i], l.count, line, l.step, line, l.step);
-    }
+                  p.sums, h->dv);
+    R(store)(h->desc->storage, h->d, h->dv, p.sums, h->dv);
+    for (int64_t i = 0; i < l.lines; i++)
+        p.divisors[i] = divisor_of(h, l.count, l.step, p.sums + i * l.start, &p.varies[i]);
+}
+
+/* gamma T, normalised. */
+static void normalise_state(const head *h, const pieces *p, double gamma)
+{
+    line_layout l = lines_of(h);
+    for (int64_t i = 0; i < l.lines; i++)
+        R(norm_scale)
+    (gamma, p->divisors[i], l.count, p->sums + i * l.start, l.step, p->state + i * l.start, l.step);
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
 }
 
@@ -111,7 +120,7 @@ static void forward(const head *h)
 {
     pieces p = split(h);
     double gamma = gamma_of(h), divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
-    make_state(h, &p, gamma);
+    normalise_state(h, &p, gamma);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         load_queries(h, &p, gamma, i, rows, divisors, varies);
@@ -171,7 +180,7 @@ static void backward(const head *h)
     double gamma = gamma_of(h);
     memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     if (h->n > 0) { /* otherwise there is no output, whatever the norms of T are */
-        make_state(h, &p, 1);
+        normalise_state(h, &p, 1);
         backward_queries(h, &p, gamma);
         backward_state(h, &p, gamma);
     }
@@ -179,6 +188,7 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_xnorm) = {.sizes = sizes,
+                                             .before = before,
                                              .forward = forward,
                                              .backward = backward,
                                              .propagates = true,
