@@ -223,36 +223,52 @@ Test(calls, empty_shapes_have_zero_gradients)
 
 /* ---- Backward after forward ---- */
 
+enum { USUAL, ONE_INPUT, PADDED, PADDED_INPUT, NAN_VALUE, NAN_SLOPE, CASES };
+
+static attention_case case_after_forward(int op, int variant, int kind)
+{
+    attention_choice choice = {.op = (atn_operator)op,
+                               .variant = variant,
+                               .dtype = (variant + kind) % 2 ? ATN_F64 : ATN_F32,
+                               .shape = {2, 2, 130, 5, 4, 0},
+                               .cross = kind != ONE_INPUT && kind != PADDED_INPUT,
+                               .padding = kind == PADDED || kind == PADDED_INPUT,
+                               .optional = kind == USUAL,
+                               .sampling = ATN_SAMPLING_CONV_CODE,
+                               .seed = 60};
+    attention_case c = attention_case_make(&choice);
+    if (kind == NAN_VALUE)
+        c.v[3] = NAN;
+    if (kind == NAN_SLOPE)
+        c.dout[3] = NAN;
+    return c;
+}
+
 /* Results that forward left are those that backward would compute again: blocks of 64 tokens, with
- * and without padding and K. */
+ * and without padding and K; and forward's NaN are not forgotten. */
 Test(calls, backward_after_forward_has_the_same_bits)
 {
     atn_context *context = fixture_context(2, NULL);
     int run = 0;
     for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op))
         for (int v = 0; v < atn_operator_get((atn_operator)op)->variant_count; v++)
-            for (int k = 0; k < (fixture_device() == ATN_CPU ? 4 : 1); k++, run++) {
-                attention_choice choice = {.op = (atn_operator)op,
-                                           .variant = v,
-                                           .dtype = (v + k) % 2 ? ATN_F64 : ATN_F32,
-                                           .shape = {2, 2, 130, 5, 4, 0},
-                                           .cross = k % 2 == 0,
-                                           .padding = k >= 2,
-                                           .optional = k == 0,
-                                           .sampling = ATN_SAMPLING_CONV_CODE,
-                                           .seed = 60};
-                attention_case c = attention_case_make(&choice);
-                attention_run alone = attention_run_make(&c, k), both = attention_run_make(&c, k);
+            for (int kind = 0; kind < (fixture_device() == ATN_CPU ? CASES : 1); kind++, run++) {
+                attention_case c = case_after_forward(op, v, kind);
+                attention_run alone = attention_run_make(&c, kind % GUARDED_LAYOUT_COUNT);
+                attention_run both = attention_run_make(&c, kind % GUARDED_LAYOUT_COUNT);
                 atn_status first = attention_run_backward(&alone, context);
                 atn_status second = attention_run_training(&both, context);
-                cr_expect(first >= 0 && first == second, "%s: %s and %s (%s)",
-                          attention_case_label(&c), atn_status_name(first), atn_status_name(second),
-                          atn_last_error(context));
+                cr_expect(first >= 0 && first == second, "%s, case %d: %s and %s (%s)",
+                          attention_case_label(&c), kind, atn_status_name(first),
+                          atn_status_name(second), atn_last_error(context));
+                cr_expect((first == ATN_NONFINITE) == (kind >= NAN_VALUE), "%s, case %d",
+                          attention_case_label(&c), kind);
                 cr_expect(attention_run_clean(&both, true), "%s", attention_case_label(&c));
                 for (int i = 0; i < SLOT_COUNT; i++)
                     cr_expect(!both.gradients[i].memory ||
                                   guarded_same_bits(&alone.gradients[i], &both.gradients[i]),
-                              "%s: %s", attention_case_label(&c), attention_slot_name(i));
+                              "%s, case %d: %s", attention_case_label(&c), kind,
+                              attention_slot_name(i));
                 attention_run_free(&both);
                 attention_run_free(&alone);
                 attention_case_free(&c);
