@@ -235,9 +235,15 @@ static void add_operators(bench_list *list, const program_options *s)
 
 /* ---- Steps of training ---- */
 
+/* They are in f32 alone. */
 static void add_training(bench_list *list, const program_options *s)
 {
     enum { BATCH = 32 }; /* that of attnum train */
+    bool wanted = !s->dtypes_given || s->subjects.count > 0;
+    for (int i = 0; i < s->dtype_count; i++)
+        wanted |= s->dtypes[i] == ATN_F32;
+    if (!wanted)
+        return;
     static const char *const quick[] = {"softmax", NULL};
     const char *const *usual = s->effort == EFFORT_QUICK ? quick : model_usual;
     const char *const *names = s->operators.count ? s->operators.items : usual;

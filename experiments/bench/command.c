@@ -77,8 +77,8 @@ static int run_subjects(const program_options *s)
     return code;
 }
 
-/* What is named must exist in every type that is: the CPU has some operators alone in bf16, which
- * are all that is timed where nothing is named. */
+/* What is named must exist in every type that is named: in bf16 the CPU has some operators alone.
+ */
 static int check_dtypes(const program_options *s)
 {
     bool narrow = false;
@@ -90,6 +90,11 @@ static int check_dtypes(const program_options *s)
                          s->subjects.items[i]);
             return EXIT_USAGE;
         }
+    if (narrow && s->variants.count > 0) {
+        report_error(
+            "--dtype bf16: on the CPU for operators, not for --variant; expected f32 or f64");
+        return EXIT_USAGE;
+    }
     for (int i = 0; narrow && i < s->operators.count; i++)
         for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
             const atn_operator_info *info = atn_operator_get((atn_operator)op);

@@ -811,7 +811,8 @@ static int check_together(const program_options *s, const option_id *taken, bool
                      : s->emit_case ? "--emit-case"
                                     : "--emit-tokens");
     else if (narrow && s->device == ATN_CPU && options_include(taken, OPTION_DEVICE))
-        report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
+        report_error("--dtype %s: needs --device cuda; on the CPU expected f32%s or f64", narrow,
+                     times ? ", bf16" : "");
     else if (here && atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;

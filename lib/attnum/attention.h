@@ -144,7 +144,8 @@ typedef struct atn_plan atn_plan;
  *               head's tokens and gradients; causal backward: two numbers per query; lsh: every
  *               round's order of the tokens and, for backward, n (d + value_dim)
  *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
- *               tokens (soft: one for each chunk of at least 32 m tokens)
+ *               tokens (soft: one for each chunk of at least 32 m tokens); others but softmax,
+ *               gaussian and lsh: norms and sums over tokens, d value_dim or M value_dim numbers
  *   per head    the gradient of every parameter that is given and has one, so for linformer's E
  *               as much as E
  *
@@ -225,8 +226,9 @@ typedef struct {
     atn_tensor *k;                               /* if k was given, else null */
     atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
     /* Set this if the plan's last call was forward and inputs and parameters have not changed
-     * since: what does not grow with the tokens (A+, K^T V, norms, ...) is then not computed again
-     * (CUDA: of soft and softpp). false is always correct. */
+     * since: sums over all tokens (norms, K^T V, S and z, means) and A+ of soft and softpp are then
+     * not computed again, nor inputs searched for NaN (CUDA: soft and softpp alone). false is
+     * always correct. */
     bool after_forward;
 } atn_gradients;
 
@@ -234,7 +236,7 @@ typedef struct {
  * scalar by Y, the derivatives of that scalar by each input and parameter (overwritten, not added
  * to). No forward call is needed before: intermediate results are computed again. With
  * after_forward they are reused, which changes no bit, except that a head whose output was not
- * finite gets NaN.
+ * finite gets NaN (and does not count where heads of a batch are coupled).
  *
  * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks that are tokens
  * (indices, leverage, rpcholesky, greedy) are differentiated as those tokens, kmeans's as means of

@@ -50,7 +50,7 @@ typedef enum {
 
 /* Which product comes first. X(code, name, description) */
 #define ATN_ORDER_LIST(X)                                                                          \
-    X(ATN_ORDER_AUTO, "auto", "the one with fewer flops")                                          \
+    X(ATN_ORDER_AUTO, "auto", "the one with fewer flops; in bf16 on the CPU channels")             \
     X(ATN_ORDER_TOKENS, "tokens", "(Q K^T) V: 2 n n_k (d + d_v) flops")                            \
     X(ATN_ORDER_CHANNELS, "channels", "Q (K^T V): 2 (n + n_k) d d_v flops")
 

@@ -161,7 +161,7 @@ static lanes larger(lanes a, lanes b)
     return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
 }
 
-float R(largest_sum)(int64_t count, const float *x, float least)
+float R(largest_logit)(int64_t count, const float *x, float least)
 {
     lanes most = (lanes){0} + least, second = most;
     int64_t i = 0;
@@ -182,7 +182,7 @@ float R(largest_sum)(int64_t count, const float *x, float least)
 }
 
 /* SLEEF's function is called in a loop of its own, because a call saves no vector registers. */
-double R(weigh_sums)(int64_t count, float c, float largest, float *x, real *weights)
+double R(weigh_logits)(int64_t count, float c, float largest, float *x, real *weights)
 {
     lanes sum = {0}, second = {0};
     int64_t whole = (count + 2 * BF16_COLUMNS - 1) / (2 * BF16_COLUMNS) * (2 * BF16_COLUMNS);
@@ -209,9 +209,9 @@ double R(weigh_sums)(int64_t count, float c, float largest, float *x, real *weig
 
 /* ---- Norms ---- */
 
-/* add_sizes for any numbers: no square of a bf16 number overflows or underflows in double. */
-static void add_sizes_wide(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
-                           double *sums)
+/* add_magnitudes for any numbers: no square of a bf16 number overflows or underflows in double. */
+static void add_magnitudes_wide(bool l1, int64_t rows, int64_t columns, const real *x,
+                                int64_t stride, double *sums)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < columns; e++) {
@@ -220,51 +220,54 @@ static void add_sizes_wide(bool l1, int64_t rows, int64_t columns, const real *x
         }
 }
 
-static lanes sizes_of(const real *x)
+static lanes magnitudes_of(const real *x)
 {
     const int32_t size = 0x7fffffff;
     return (lanes)((bits)widen_lanes(*(const narrow_lanes *)x) & size);
 }
 
-/* sums += |x| of at most HEAD_BLOCK rows and `vectors` vectors, known to the compiler: in f32, in
- * four partial sums, unless they are too large for it. */
+/* sums += |x| of at most HEAD_BLOCK rows and `groups` times BF16_COLUMNS columns, at most two,
+ * known to the compiler: in f32, in four partial sums, unless a group's are too large for it. */
 static inline __attribute__((always_inline)) void
-add_columns(int vectors, int64_t rows, const real *x, int64_t stride, double *sums)
+add_columns(int groups, int64_t rows, const real *x, int64_t stride, double *sums)
 {
-    lanes parts[4][2] = {{{0}}};
-    float all = 0;
+    enum { VECTORS_OF_GROUP = BF16_COLUMNS / LANES };
+    lanes parts[4][2 * VECTORS_OF_GROUP] = {{{0}}};
+    int vectors = groups * VECTORS_OF_GROUP;
     for (int64_t r = 0; r + 4 <= rows; r += 4)
         for (int k = 0; k < 4; k++)
             for (int v = 0; v < vectors; v++)
-                parts[k][v] += sizes_of(x + (r + k) * stride + v * LANES);
+                parts[k][v] += magnitudes_of(x + (r + k) * stride + v * LANES);
     for (int64_t r = rows - rows % 4; r < rows; r++)
         for (int v = 0; v < vectors; v++)
-            parts[0][v] += sizes_of(x + r * stride + v * LANES);
-    for (int v = 0; v < vectors; v++) {
-        parts[0][v] = (parts[0][v] + parts[1][v]) + (parts[2][v] + parts[3][v]);
-        for (int lane = 0; lane < LANES; lane++)
-            all += parts[0][v][lane];
+            parts[0][v] += magnitudes_of(x + r * stride + v * LANES);
+    for (int g = 0; g < groups; g++) {
+        float some[BF16_COLUMNS], all = 0;
+        for (int v = 0; v < VECTORS_OF_GROUP; v++) {
+            int at = g * VECTORS_OF_GROUP + v;
+            lanes sum = (parts[0][at] + parts[1][at]) + (parts[2][at] + parts[3][at]);
+            memcpy(some + v * LANES, &sum, sizeof sum);
+        }
+        for (int e = 0; e < BF16_COLUMNS; e++)
+            all += some[e];
+        if (!(all < INFINITY))
+            add_magnitudes_wide(true, rows, BF16_COLUMNS, x + g * BF16_COLUMNS, stride,
+                                sums + g * BF16_COLUMNS);
+        for (int e = 0; all < INFINITY && e < BF16_COLUMNS; e++)
+            sums[g * BF16_COLUMNS + e] += (double)some[e];
     }
-    if (!(all < INFINITY)) {
-        add_sizes_wide(true, rows, vectors * LANES, x, stride, sums);
-        return;
-    }
-    for (int v = 0; v < vectors; v++)
-        for (int lane = 0; lane < LANES; lane++)
-            sums[v * LANES + lane] += (double)parts[0][v][lane];
 }
 
-void R(add_sizes)(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
-                  double *sums)
+void R(add_magnitudes)(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
+                       double *sums)
 {
     for (int64_t i = 0; i < rows; i += HEAD_BLOCK, x += HEAD_BLOCK * stride) {
         int64_t count = head_smaller(HEAD_BLOCK, rows - i), e = 0;
-        int64_t whole = l1 ? columns - columns % BF16_COLUMNS : 0; /* in every instruction set */
-        for (; e + 2 * LANES <= whole; e += 2 * LANES)
+        for (; l1 && e + 2 * BF16_COLUMNS <= columns; e += 2 * BF16_COLUMNS)
             add_columns(2, count, x + e, stride, sums + e);
-        for (; e < whole; e += LANES)
+        for (; l1 && e + BF16_COLUMNS <= columns; e += BF16_COLUMNS)
             add_columns(1, count, x + e, stride, sums + e);
-        add_sizes_wide(l1, count, columns - e, x + e, stride, sums + e);
+        add_magnitudes_wide(l1, count, columns - e, x + e, stride, sums + e);
     }
 }
 

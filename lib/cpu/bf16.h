@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arithmetic on bf16 numbers (`real` is their type in memory) for the operators that have a
- * cpu_bf16.c. Factors are bf16 and sums f32. A product adds terms two by two, as AVX-512 BF16 does,
- * whose instruction reads pairs of bf16 numbers: the second of a pair, then the first, each rounded
- * once. A product of two bf16 numbers is exact in f32, so every instruction set gives the same
- * bits, apart from exp and from subnormal numbers, which AVX-512 BF16 takes for 0. */
+ * cpu_bf16.c. Factors are bf16 and sums f32. Products of matrices add terms two by two, as AVX-512
+ * BF16 does, whose instruction reads pairs of bf16 numbers: the second of a pair, then the first,
+ * each rounded once. A product of two bf16 numbers is exact in f32, so every instruction set gives
+ * the same bits unless a product overflows or is subnormal (AVX-512 BF16 takes subnormal numbers
+ * for 0). Exponentials and sums of weights depend on the set, as in f32. */
 #ifndef CPU_BF16_H
 #define CPU_BF16_H
 
@@ -61,14 +62,14 @@ void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t strid
 void R(narrow)(int64_t count, const float *x, real *out);
 
 /* The largest of x and `least`; NaN is ignored. */
-float R(largest_sum)(int64_t count, const float *x, float least);
+float R(largest_logit)(int64_t count, const float *x, float least);
 /* weights_i = exp(c (x_i - largest)), rounded to bf16, padded with 0. x, which is overwritten, and
  * weights have room for the next multiple of 2 BF16_COLUMNS. Returns the sum of the rounded
  * weights, so that they average what they are multiplied by. */
-double R(weigh_sums)(int64_t count, float c, float largest, float *x, real *weights);
+double R(weigh_logits)(int64_t count, float c, float largest, float *x, real *weights);
 
-/* sums_e += |x_e| (l1) or x_e^2, over all rows. */
-void R(add_sizes)(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
-                  double *sums);
+/* sums_e += |x_e| (l1) or x_e^2, over all rows; |x_e| in f32 for HEAD_BLOCK rows at a time. */
+void R(add_magnitudes)(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,
+                       double *sums);
 
 #endif

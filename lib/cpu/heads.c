@@ -231,12 +231,15 @@ static head open_head(const call *c, int64_t piece)
 
 static bool finite_inputs(const call *c, const head *h)
 {
-    bool searched =
-        c->after_forward || (R(all_finite)(h->n, h->d, h->q, h->q_stride) &&
-                             (!c->in->k || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
-                             R(all_finite)(h->n_k, h->dv, h->v, h->v_stride));
-    return searched &&
-           (!c->gradients || R(all_finite)(h->n, h->dv, h->grad_out, h->grad_out_stride));
+    return R(all_finite)(h->n, h->d, h->q, h->q_stride) &&
+           (!c->in->k || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
+           R(all_finite)(h->n_k, h->dv, h->v, h->v_stride);
+}
+
+/* Whether the operator itself makes NaN or infinity of those in Q, K, V and dY. */
+static bool propagates(const call *c, const head *h)
+{
+    return c->op->propagates && h->n > 0;
 }
 
 static void fill_nan(int64_t rows, int64_t cols, real *a, int64_t stride)
@@ -250,11 +253,11 @@ static void fill_nan(int64_t rows, int64_t cols, real *a, int64_t stride)
 
 static void before(const call *c, int64_t piece)
 {
+    if (c->after_forward)
+        return;
     head h = open_head(c, piece);
-    bool propagates = c->op->propagates && h.n > 0;
-    bool known = c->after_forward && c->heads->nonfinite[piece];
-    c->heads->nonfinite[piece] = known || (!propagates && !finite_inputs(c, &h));
-    if (!c->heads->nonfinite[piece] && c->op->before && !c->after_forward)
+    c->heads->nonfinite[piece] = !propagates(c, &h) && !finite_inputs(c, &h);
+    if (!c->heads->nonfinite[piece] && c->op->before)
         c->op->before(&h);
 }
 
@@ -422,6 +425,11 @@ static void backward(const call *c, int64_t piece)
     if (c->heads->nonfinite[piece])
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
+    /* not before join: a head's dY does not change what forward computes of the others */
+    if (!propagates(c, &h) && !R(all_finite)(h.n, h.dv, h.grad_out, h.grad_out_stride)) {
+        c->heads->nonfinite[piece] = 1;
+        return;
+    }
     if (masked(c) || !c->op->overwrites)
         R(clear_gradients)(&whole);
     c->op->backward(&h);

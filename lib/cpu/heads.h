@@ -71,6 +71,21 @@ static inline int64_t head_smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Whether query i sees key j: causal attention compares their positions. */
+static inline bool head_sees(const head *h, int64_t i, int64_t j)
+{
+    return !h->desc->causal || core_position(h->key_positions, j) <= core_position(h->positions, i);
+}
+
+/* The number of the keys first .. first + keys - 1 that query i sees: the first ones, as positions
+ * ascend. */
+static inline int64_t head_keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
+{
+    while (keys > 0 && !head_sees(h, i, first + keys - 1))
+        keys--;
+    return keys;
+}
+
 /* The next `count` elements of an operator's memory. */
 static inline real *head_take(real **free, int64_t count)
 {

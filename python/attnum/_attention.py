@@ -153,6 +153,8 @@ class Plan(Context):
             wanted, given = (batch, heads, desc.lsh.rounds, tokens), np.shape(options["buckets"])
             if given != wanted:
                 raise ArgumentError(f"buckets: shape {given}, expected {wanted}")
+        if self.device == "cpu" and desc.dtype == lib.ATN_BF16:
+            raise ArgumentError("dtype: 'bf16', which NumPy lacks; expected f32 or f64")
         if self.device == "cuda":
             self._upload()
         pointer = ffi.new("atn_plan **")

@@ -223,14 +223,17 @@ Test(calls, empty_shapes_have_zero_gradients)
 
 /* ---- Backward after forward ---- */
 
-enum { USUAL, ONE_INPUT, PADDED, PADDED_INPUT, NAN_VALUE, NAN_SLOPE, CASES };
+enum { USUAL, ONE_INPUT, PADDED, PADDED_INPUT, NAN_VALUE, NAN_SLOPE, CASES = NAN_SLOPE + 4 };
 
 static attention_case case_after_forward(int op, int variant, int kind)
 {
+    bool exact = op == ATN_NYSTROMFORMER && kind == PADDED_INPUT;
     attention_choice choice = {.op = (atn_operator)op,
                                .variant = variant,
                                .dtype = (variant + kind) % 2 ? ATN_F64 : ATN_F32,
-                               .shape = {2, 2, 130, 5, 4, 0},
+                               .shape = {2, 2, 130, 5, 4, kind == PADDED ? 70 : 0},
+                               .causal = kind == ONE_INPUT,
+                               .landmarks = exact ? 130 : 0,
                                .cross = kind != ONE_INPUT && kind != PADDED_INPUT,
                                .padding = kind == PADDED || kind == PADDED_INPUT,
                                .optional = kind == USUAL,
@@ -239,8 +242,8 @@ static attention_case case_after_forward(int op, int variant, int kind)
     attention_case c = attention_case_make(&choice);
     if (kind == NAN_VALUE)
         c.v[3] = NAN;
-    if (kind == NAN_SLOPE)
-        c.dout[3] = NAN;
+    if (kind >= NAN_SLOPE) /* in each of the heads */
+        c.dout[(kind - NAN_SLOPE) * 130 * c.shape.value_dim + 3] = NAN;
     return c;
 }
 
@@ -274,5 +277,83 @@ Test(calls, backward_after_forward_has_the_same_bits)
                 attention_case_free(&c);
             }
     cr_expect(run > ATN_OPERATOR_COUNT, "%d", run);
+    atn_context_free(context);
+}
+
+static void expect_same_gradients(const attention_run *want, const attention_run *got,
+                                  const char *what)
+{
+    for (int i = 0; i < SLOT_COUNT; i++)
+        cr_expect(!got->gradients[i].memory ||
+                      guarded_same_bits(&want->gradients[i], &got->gradients[i]),
+                  "%s, %s: %s", attention_case_label(want->c), what, attention_slot_name(i));
+}
+
+/* A plan that is called with other inputs: each forward replaces what the one before left, and
+ * after a backward call nothing is left. */
+Test(calls, a_plan_keeps_what_its_last_forward_left)
+{
+    atn_context *context = fixture_context(2, NULL);
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT && fixture_device() == ATN_CPU;
+         op = fixture_next(op)) {
+        attention_case other = case_after_forward(op, 0, USUAL),
+                       c = case_after_forward(op, 0, USUAL);
+        for (int64_t i = 0; i < attention_case_values(&other); i++)
+            other.v[i] *= 2;
+        for (int64_t i = 0; i < attention_case_queries(&other); i++)
+            other.q[i] *= 0.5;
+        attention_run want = attention_run_make(&c, 0), run = attention_run_make(&c, 0);
+        attention_run first = attention_run_make(&other, 0);
+        attention_placed p, before;
+        atn_plan *plan;
+        cr_expect(attention_run_backward(&want, context) >= 0);
+        attention_run_place(&first, context, &before);
+        attention_run_place(&run, context, &p);
+        p.gradients.after_forward = true;
+        cr_assert_eq(atn_attention_plan(context, &p.desc, &c.shape, &plan), ATN_OK);
+        cr_expect(atn_attention_forward(plan, &before.inputs, &before.out, NULL) >= 0);
+        cr_expect(atn_attention_forward(plan, &p.inputs, &p.out, NULL) >= 0);
+        for (int again = 0; again < 2; again++) {
+            cr_expect(atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, NULL) >= 0);
+            expect_same_gradients(&want, &run, again ? "after backward" : "after forward");
+        }
+        atn_plan_free(plan);
+        attention_placed_close(&p);
+        attention_placed_close(&before);
+        attention_run_free(&first);
+        attention_run_free(&run);
+        attention_run_free(&want);
+        attention_case_free(&c);
+        attention_case_free(&other);
+    }
+    atn_context_free(context);
+}
+
+/* dQ of sima needs S = K^^T V alone: with after_forward it is that of the V that forward saw. */
+Test(calls, backward_after_forward_does_not_compute_sums_again)
+{
+    atn_context *context = fixture_context(1, NULL);
+    attention_case c = case_after_forward(ATN_SIMA, 0, USUAL);
+    attention_run want = attention_run_make(&c, 0), run = attention_run_make(&c, 0);
+    attention_placed p;
+    atn_plan *plan;
+    cr_expect_eq(attention_run_backward(&want, context), ATN_OK);
+    attention_run_place(&run, context, &p);
+    cr_assert_eq(atn_attention_plan(context, &p.desc, &c.shape, &plan), ATN_OK);
+    cr_expect_eq(atn_attention_forward(plan, &p.inputs, &p.out, NULL), ATN_OK);
+    for (int64_t i = 0; i < attention_case_values(&c); i++)
+        c.v[i] += 1;
+    attention_run_load(&run);
+    for (int after = 1; after >= 0 && fixture_device() == ATN_CPU; after--) {
+        p.gradients.after_forward = after;
+        cr_expect_eq(atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, NULL), ATN_OK);
+        cr_expect_eq(guarded_same_bits(&want.gradients[SLOT_Q], &run.gradients[SLOT_Q]),
+                     after != 0);
+    }
+    atn_plan_free(plan);
+    attention_placed_close(&p);
+    attention_run_free(&run);
+    attention_run_free(&want);
+    attention_case_free(&c);
     atn_context_free(context);
 }

@@ -134,25 +134,26 @@ static feature_map map_of(head *h)
                          .map_backward = map_backward};
 }
 
-static void before(const head *h)
+static void run(const head *h, void (*pass)(const head *, const feature_map *))
 {
     head own = *h;
     feature_map features = map_of(&own);
-    R(linear_before)(h, &features);
+    pass(h, &features);
+}
+
+static void before(const head *h)
+{
+    run(h, R(linear_before));
 }
 
 static void forward(const head *h)
 {
-    head own = *h;
-    feature_map features = map_of(&own);
-    R(linear_forward)(h, &features);
+    run(h, R(linear_forward));
 }
 
 static void backward(const head *h)
 {
-    head own = *h;
-    feature_map features = map_of(&own);
-    R(linear_backward)(h, &features);
+    run(h, R(linear_backward));
 }
 
 const head_operator R(cpu_operator_cosformer) = {

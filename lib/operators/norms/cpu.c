@@ -130,17 +130,9 @@ void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride
     add_terms(ATN_SIMA_L2, rows, c->d, x, stride, c->units, c->divisors);
 }
 
-/* x of such norms is between 1/tokens and 1024 on average. From 1 on, x has no smaller entries than
- * x^; and a sum divided by a norm of x and multiplied by x loses at most ten bits more to underflow
- * than one multiplied by x^. Few tokens gain nothing. */
-static bool moderate(double norm, int64_t tokens)
-{
-    return norm >= 1 && norm <= 1024 * (double)tokens;
-}
-
 void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int64_t tokens)
 {
-    bool deferred = storage == ATN_STORAGE_NATIVE && tokens >= HEAD_BLOCK;
+    bool deferred = storage == ATN_STORAGE_NATIVE && tokens >= HEAD_BLOCK; /* few gain nothing */
     for (int64_t e = 0; e < c->d; e++) {
         double norm = c->divisors[e];
         if (c->norm == ATN_SIMA_L2 && norm > 0)
@@ -149,7 +141,7 @@ void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int
         if (c->norm != ATN_SIMA_NONE)
             c->divisors[e] = core_norm_divisor(norm, epsilon, &c->varies[e]);
         c->reciprocals[e] = 1 / c->divisors[e];
-        deferred = deferred && moderate(c->divisors[e], tokens);
+        deferred = deferred && norm_is_moderate(c->divisors[e], tokens);
     }
     *c->deferred = deferred;
 }

@@ -10,6 +10,14 @@
 int64_t R(norm_doubles)(int64_t count);
 double *R(norm_take)(real **free, int64_t count);
 
+/* x of such norms is between 1/tokens and 1024 on average. From 1 on, x has no smaller entries than
+ * x^; and a sum divided by a norm of x and multiplied by x loses at most ten bits more to underflow
+ * than one multiplied by x^. */
+static inline bool norm_is_moderate(double norm, int64_t tokens)
+{
+    return norm >= 1 && norm <= 1024 * (double)tokens;
+}
+
 /* x / divisor. f32 multiplies by the reciprocal, which is as accurate in double and faster; f64
  * divides, so that x / x is 1 and gradients that should be 0 are 0. */
 static inline double R(norm_divide)(double x, double divisor, double reciprocal)
@@ -32,7 +40,8 @@ static inline void R(norm_scale)(double factor, double divisor, int64_t count, c
 /* The Euclidean norm of count elements with stride `step`. */
 double R(line_norm)(int64_t count, int64_t step, const real *x);
 
-/* The norms of d columns over tokens in any number of blocks: start, add each block, finish. */
+/* The norms of d columns over tokens in any number of blocks: open, start, add each block, finish.
+ * All that is found lies in the memory, so that norms in a head's state can be opened again. */
 typedef struct {
     atn_sima_norm norm;
     int64_t d;
@@ -45,7 +54,7 @@ typedef struct {
 typedef R(column_norms) column_norms;
 
 int64_t R(columns_reals)(int64_t d);
-/* Takes their memory, with what it holds. */
+/* Takes their memory from *free and leaves what it holds. */
 column_norms R(columns_open)(atn_sima_norm norm, int64_t d, real **free);
 void R(columns_start)(column_norms *c);
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);

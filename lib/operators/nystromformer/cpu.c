@@ -297,7 +297,7 @@ static nystrom_problem inverse_problem_of(const head *h, const pieces *p)
     return (nystrom_problem){h->desc, p->m, p->a, p->numbers[NORM], p->inverse_work};
 }
 
-/* U = B V and Z U; returns Z. */
+/* U = B V, unless forward left it, and Z U; returns Z. */
 static const real *solve(const head *h, const pieces *p)
 {
     head b = landmarks_to_tokens(h, p);

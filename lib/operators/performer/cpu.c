@@ -187,11 +187,10 @@ static void map_backward(void *own, const token_block *b, real *slopes, bool add
 static void finish(void *own)
 {
     performer *p = own;
-    int64_t key = (int64_t)p->top[KEY], feature = (int64_t)p->top[FEATURE];
-    if (key < 0 || p->free_keys)
+    if (p->top[KEY] < 0 || p->free_keys)
         return;
-    const real *w = p->w + feature * p->h->d;
-    real *grad = p->h->grad_k + key * p->h->grad_k_stride;
+    const real *w = p->w + (int64_t)p->top[FEATURE] * p->h->d;
+    real *grad = p->h->grad_k + (int64_t)p->top[KEY] * p->h->grad_k_stride;
     for (int64_t c = 0; c < p->h->d; c++)
         grad[c] += (real)(p->grad_shift * p->root_c * (double)w[c]);
 }
@@ -231,25 +230,26 @@ static feature_map map_of(performer *p)
                          .finish = finish};
 }
 
-static void before(const head *h)
+static void run(const head *h, void (*pass)(const head *, const feature_map *))
 {
     performer p = open_performer(h);
     feature_map features = map_of(&p);
-    R(linear_before)(h, &features);
+    pass(h, &features);
+}
+
+static void before(const head *h)
+{
+    run(h, R(linear_before));
 }
 
 static void forward(const head *h)
 {
-    performer p = open_performer(h);
-    feature_map features = map_of(&p);
-    R(linear_forward)(h, &features);
+    run(h, R(linear_forward));
 }
 
 static void backward(const head *h)
 {
-    performer p = open_performer(h);
-    feature_map features = map_of(&p);
-    R(linear_backward)(h, &features);
+    run(h, R(linear_backward));
 }
 
 const head_operator R(cpu_operator_performer) = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SimA (Eq. 1-2) in bf16, forward, channels first: Y = Q W, W = D_Q^-1 (D_K^-1 K^T V), where D_Q
- * and D_K hold the norms of the columns. S = K^T V is in f32, the norms are in double, and W is
- * rounded to bf16. */
+ * and D_K hold the norms of the columns. S = K^T V is in f32, the norms are sums of f32 in
+ * double, and W is rounded to bf16. */
 #include <string.h>
 
 #include "cpu/bf16.h"
+#include "operators/norms/cpu.h"
 #include "operators/sima/plan.h"
 
 /* A thread's memory. */
@@ -43,24 +44,23 @@ static memory memory_of(const head *h)
     return m;
 }
 
-/* The norms of the columns of X. Returns whether products of X itself with V or W are safe from
- * overflow and underflow in f32, so that they can be divided instead of X: the norms are then not
- * so small that more than 20 bits are lost to underflow. */
+/* The norms of the columns of X. Returns whether products of X itself with V or W can be divided by
+ * them instead of X. */
 static bool find_norms(const head *h, int64_t n, const real *x, int64_t stride, double *norms)
 {
     const atn_sima_options *o = &h->desc->sima;
-    bool safe = true;
+    bool moderate = true;
     double varies;
     memset(norms, 0, (size_t)h->d * sizeof *norms);
     if (o->norm != ATN_SIMA_NONE)
-        R(add_sizes)(o->norm == ATN_SIMA_L1, n, h->d, x, stride, norms);
+        R(add_magnitudes)(o->norm == ATN_SIMA_L1, n, h->d, x, stride, norms);
     for (int64_t e = 0; e < h->d; e++) {
         if (o->norm == ATN_SIMA_L2)
             norms[e] = sqrt(norms[e]);
         norms[e] = o->norm == ATN_SIMA_NONE ? 1 : core_norm_divisor(norms[e], o->epsilon, &varies);
-        safe = safe && norms[e] >= 0x1p-20 && norms[e] <= 0x1p40;
+        moderate = moderate && (o->norm == ATN_SIMA_NONE || norm_is_moderate(norms[e], n));
     }
-    return safe;
+    return moderate;
 }
 
 /* A block of X, divided by its norms and rounded again unless `as_is`; rows are `even` long, padded
@@ -74,9 +74,12 @@ static const real *load(const head *h, const memory *m, int64_t rows, const real
         real *row = m->tokens + i * m->even;
         memcpy(row, x + i * *stride, (size_t)h->d * sizeof *row);
         memset(row + h->d, 0, (size_t)(m->even - h->d) * sizeof *row);
-        for (int64_t e = 0; !as_is && e < h->d; e++) {
-            float divided = (float)((double)bf16_value(row[e]) / norms[e]);
-            R(narrow)(1, &divided, row + e);
+        for (int64_t first = 0; !as_is && first < h->d; first += HEAD_BLOCK) {
+            int64_t count = head_smaller(HEAD_BLOCK, h->d - first);
+            float divided[HEAD_BLOCK];
+            for (int64_t e = 0; e < count; e++)
+                divided[e] = (float)((double)bf16_value(row[first + e]) / norms[first + e]);
+            R(narrow)(count, divided, row + first);
         }
     }
     *stride = m->even;

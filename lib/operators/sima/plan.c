@@ -4,6 +4,12 @@
 
 #include "operators/checks.h"
 
+/* The CPU in bf16 (cpu_bf16.c). */
+static bool has_channels_only(const atn_context *context, const atn_attention_desc *desc)
+{
+    return desc->dtype == ATN_BF16 && context->kind == ATN_CPU;
+}
+
 static atn_status check(atn_context *context, const atn_attention_desc *desc,
                         const atn_attention_shape *shape)
 {
@@ -12,8 +18,7 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
     atn_status status = core_check_choice(context, "sima.norm", (int)o->norm, ATN_SIMA_NORM_COUNT);
     if (status == ATN_OK)
         status = core_check_choice(context, "sima.order", (int)o->order, ATN_ORDER_COUNT);
-    if (status == ATN_OK && desc->dtype == ATN_BF16 && context->kind == ATN_CPU &&
-        o->order == ATN_ORDER_TOKENS)
+    if (status == ATN_OK && has_channels_only(context, desc) && o->order == ATN_ORDER_TOKENS)
         status = core_fail(context, ATN_ERR_UNSUPPORTED,
                            "sima.order tokens: the CPU has channels first in bf16");
     return status == ATN_OK ? core_check_epsilon(context, "sima.epsilon", o->epsilon) : status;
@@ -22,13 +27,13 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
-    (void)context;
     /* Flops per element: adding |x| (l1) or x^2 (l2), and scaling. */
     static const double norm_flops[ATN_SIMA_NORM_COUNT] = {
         [ATN_SIMA_L1] = 2, [ATN_SIMA_L2] = 3, [ATN_SIMA_NONE] = 0};
     double n = (double)shape->tokens, n_k = (double)shape->key_tokens;
     double d = (double)shape->dim, dv = (double)shape->value_dim;
-    bool tokens = core_sima_tokens_first(&desc->sima, shape->tokens, shape->key_tokens, shape->dim,
+    bool tokens = !has_channels_only(context, desc) &&
+                  core_sima_tokens_first(&desc->sima, shape->tokens, shape->key_tokens, shape->dim,
                                          shape->value_dim);
     double norms = desc->sima.norm == ATN_SIMA_NONE ? 0 : 2 * d;
     cost->flops =

@@ -84,25 +84,12 @@ static int64_t strip_rows(const queries *b, int64_t row)
     return left <= MOST_ROWS ? left : ROWS;
 }
 
-static bool sees(const head *h, int64_t i, int64_t j)
-{
-    return !h->desc->causal || core_position(h->key_positions, j) <= core_position(h->positions, i);
-}
-
-/* The number of keys of the block that query i sees: the first ones, as positions ascend. */
-static int64_t keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
-{
-    while (keys > 0 && !sees(h, i, first + keys - 1))
-        keys--;
-    return keys;
-}
-
 /* The next block of keys, transposed, in memory for KEYS (d + dv) numbers; false: the queries up to
  * `last` see no more keys. */
 static bool next_keys(const head *h, int64_t last, bool values, real *memory, key_block *k)
 {
     k->first += k->count;
-    if (k->first >= h->n_k || !sees(h, last, k->first))
+    if (k->first >= h->n_k || !head_sees(h, last, k->first))
         return false;
     k->count = head_smaller(KEYS, h->n_k - k->first);
     k->width = whole_vectors(k->count);
@@ -144,7 +131,7 @@ static void advance(const head *h, queries *b, int64_t row, int64_t rows, const 
     double c = core_logit_scale(h->desc, h->d);
     for (int64_t i = 0; i < rows; i++) {
         int64_t at = -1;
-        s->seen[i] = keys_seen(h, b->first + row + i, k->first, k->count);
+        s->seen[i] = head_keys_seen(h, b->first + row + i, k->first, k->count);
         s->shrink[i] = R(softmax_raise)(s->seen[i], c, products + i * KEYS, &b->largest[row + i],
                                         places ? &at : NULL);
         if (at >= 0)
@@ -164,7 +151,7 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
 {
     real *weights = weights_of(h), *out = h->out + (b->first + row) * h->out_stride;
     strip s;
-    if (!sees(h, b->first + row + rows - 1, k->first))
+    if (!head_sees(h, b->first + row + rows - 1, k->first))
         return;
     products(h, b, row, rows, k, weights);
     advance(h, b, row, rows, k, false, weights, &s);
@@ -240,7 +227,7 @@ static void measure_row(queries *b, int64_t row, const key_block *k, int64_t see
 static bool load_strip(const head *h, const queries *b, int64_t row, int64_t rows,
                        const key_block *k, real *weights, real *slopes)
 {
-    if (!sees(h, b->first + row + rows - 1, k->first))
+    if (!head_sees(h, b->first + row + rows - 1, k->first))
         return false;
     products(h, b, row, rows, k, weights);
     weight_gradients(h, b, row, rows, k, slopes);
@@ -318,7 +305,7 @@ static void backward_strip(const head *h, const queries *b, int64_t row, int64_t
     if (!load_strip(h, b, row, rows, k, weights, slopes))
         return;
     for (int64_t i = 0; i < rows; i++) {
-        int64_t seen = keys_seen(h, b->first + row + i, k->first, k->count);
+        int64_t seen = head_keys_seen(h, b->first + row + i, k->first, k->count);
         R(simd).exponentials(seen, (real)c, b->largest[row + i], weights + i * KEYS);
         finish_row(c, b, row + i, 1, seen, k->count, weights + i * KEYS, slopes + i * KEYS);
     }
@@ -353,7 +340,7 @@ static void backward_kept(const head *h, const queries *b, int64_t row, int64_t 
     if (!kept->loaded)
         return;
     for (int64_t i = 0; i < rows; i++) {
-        int64_t seen = keys_seen(h, b->first + row + i, k->first, k->count);
+        int64_t seen = head_keys_seen(h, b->first + row + i, k->first, k->count);
         double raised = (double)b->largest[row + i] - (double)kept->largest[i];
         double shrink = seen > 0 && raised > 0 ? exp(-c * raised) : 1; /* by keys of later blocks */
         finish_row(c, b, row + i, shrink, seen, k->count, kept->weights + i * KEYS,

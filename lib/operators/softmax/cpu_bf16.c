@@ -72,25 +72,12 @@ static void open_queries(const head *h, const memory *m, int64_t first, queries 
     b->row_stride = h->d + 1;
 }
 
-static bool sees(const head *h, int64_t i, int64_t j)
-{
-    return !h->desc->causal || core_position(h->key_positions, j) <= core_position(h->positions, i);
-}
-
-/* The number of keys of the block that query i sees: the first ones, as positions ascend. */
-static int64_t keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
-{
-    while (keys > 0 && !sees(h, i, first + keys - 1))
-        keys--;
-    return keys;
-}
-
 /* Adds a block of keys to the sums of one strip, `row` to row + rows. */
 static void add_strip(const head *h, const memory *m, queries *b, int64_t row, int64_t rows,
                       int64_t first, int64_t keys)
 {
     double c = core_logit_scale(h->desc, h->d);
-    if (!sees(h, b->first + row + rows - 1, first))
+    if (!head_sees(h, b->first + row + rows - 1, first))
         return;
     R(multiply_pairs)
     (&(bf16_terms){rows, bf16_width(keys), bf16_pairs(h->d), b->rows + row * b->row_stride,
@@ -98,8 +85,8 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
     for (int64_t i = 0; i < rows; i++) {
         float *logits = m->logits + i * KEYS, *sums = m->sums + (row + i) * m->width;
         real *weights = m->weights + i * KEYS;
-        int64_t seen = keys_seen(h, b->first + row + i, first, keys);
-        float before = b->largest[row + i], highest = R(largest_sum)(seen, logits, before);
+        int64_t seen = head_keys_seen(h, b->first + row + i, first, keys);
+        float before = b->largest[row + i], highest = R(largest_logit)(seen, logits, before);
         if (highest > before) {
             double shrink = exp(c * ((double)before - (double)highest));
             for (int64_t e = 0; e < m->width; e++)
@@ -107,7 +94,7 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
             b->sum[row + i] *= shrink;
             b->largest[row + i] = highest;
         }
-        b->sum[row + i] += R(weigh_sums)(seen, (float)c, highest, logits, weights);
+        b->sum[row + i] += R(weigh_logits)(seen, (float)c, highest, logits, weights);
         memset(weights + seen, 0, (size_t)(KEYS - seen) * sizeof *weights);
     }
     R(multiply_pairs)
@@ -121,7 +108,7 @@ static void forward(const head *h)
     queries b;
     for (int64_t i = 0; i < h->n; i += QUERIES) {
         open_queries(h, &m, i, &b);
-        for (int64_t j = 0; j < h->n_k && sees(h, i + b.count - 1, j); j += KEYS) {
+        for (int64_t j = 0; j < h->n_k && head_sees(h, i + b.count - 1, j); j += KEYS) {
             int64_t keys = head_smaller(KEYS, h->n_k - j);
             R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m.keys, KEYS);
             R(pair_rows)(keys, h->dv, h->v + j * h->v_stride, h->v_stride, m.values, m.width);

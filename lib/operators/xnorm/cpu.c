@@ -12,9 +12,9 @@
 /* state: divisors of T's lines, T. work: a block of q^; T normalised, D or dT, and a transpose. */
 typedef struct {
     double *divisors, *varies;
-    real *sums;
+    real *state;
     real *q;
-    real *state, *grad_state, *transposed;
+    real *normalised, *grad_state, *transposed;
 } pieces;
 
 /* The lines of T that are normalised: columns over d, or rows over d_v. */
@@ -36,9 +36,9 @@ static pieces split(const head *h)
     real *kept = h->state, *free = h->work;
     pieces p = {.divisors = R(norm_take)(&kept, 2 * (h->d + h->dv))};
     p.varies = p.divisors + h->d + h->dv;
-    p.sums = kept;
+    p.state = kept;
     p.q = head_take(&free, HEAD_BLOCK * h->d);
-    p.state = head_take(&free, h->d * h->dv);
+    p.normalised = head_take(&free, h->d * h->dv);
     p.grad_state = head_take(&free, h->d * h->dv);
     p.transposed = head_take(&free, h->d * h->dv);
     return p;
@@ -82,15 +82,15 @@ static void before(const head *h)
 {
     pieces p = split(h);
     line_layout l = lines_of(h);
-    memset(p.sums, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    memset(p.state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* partial sums: one long sum would have larger
                                                         rounding errors */
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
                   h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, true,
-                  p.sums, h->dv);
-    R(store)(h->desc->storage, h->d, h->dv, p.sums, h->dv);
+                  p.state, h->dv);
+    R(store)(h->desc->storage, h->d, h->dv, p.state, h->dv);
     for (int64_t i = 0; i < l.lines; i++)
-        p.divisors[i] = divisor_of(h, l.count, l.step, p.sums + i * l.start, &p.varies[i]);
+        p.divisors[i] = divisor_of(h, l.count, l.step, p.state + i * l.start, &p.varies[i]);
 }
 
 /* gamma T, normalised. */
@@ -99,8 +99,9 @@ static void normalise_state(const head *h, const pieces *p, double gamma)
     line_layout l = lines_of(h);
     for (int64_t i = 0; i < l.lines; i++)
         R(norm_scale)
-    (gamma, p->divisors[i], l.count, p->sums + i * l.start, l.step, p->state + i * l.start, l.step);
-    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+    (gamma, p->divisors[i], l.count, p->state + i * l.start, l.step, p->normalised + i * l.start,
+     l.step);
+    R(store)(h->desc->storage, h->d, h->dv, p->normalised, h->dv);
 }
 
 /* A block of queries normalised, and their divisors. */
@@ -124,7 +125,7 @@ static void forward(const head *h)
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         load_queries(h, &p, gamma, i, rows, divisors, varies);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d, p.state, h->dv, 0,
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d, p.normalised, h->dv, 0,
                   h->out + i * h->out_stride, h->out_stride);
     }
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
@@ -134,7 +135,7 @@ static void forward(const head *h)
 static void backward_queries(const head *h, const pieces *p, double gamma)
 {
     double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
-    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
+    R(simd).transpose(h->d, h->dv, p->normalised, h->dv, p->transposed, h->d);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
@@ -157,12 +158,12 @@ static void backward_state(const head *h, const pieces *p, double gamma)
     real *grad_gamma = h->grad_parameters[ATN_PARAMETER_GAMMA];
     double sum = 0;
     for (int64_t i = 0; grad_gamma && i < h->d * h->dv; i++)
-        sum += (double)p->grad_state[i] * (double)p->state[i];
+        sum += (double)p->grad_state[i] * (double)p->normalised[i];
     if (grad_gamma)
         *grad_gamma += (real)(2 * gamma * sum);
     for (int64_t i = 0; i < l.lines; i++)
         finish_gradient(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
-                        p->state + i * l.start, p->grad_state + i * l.start);
+                        p->normalised + i * l.start, p->grad_state + i * l.start);
 }
 
 /* Overwrites dK, unless it is dQ's memory: then it adds. */
