@@ -82,7 +82,7 @@ static attention_case case_of(int op, int variant, const row *r, uint64_t seed, 
     double q_size = norms && c.desc.sima.epsilon == 0 ? r->q_size : 1; /* does not change Y */
     multiply(attention_case_queries(&c), q_size, c.q);
     multiply(attention_case_keys(&c), q_size, c.k);
-    multiply(attention_case_values(&c), op != ATN_SIMA || norms ? r->v_size : 1, c.v);
+    multiply(attention_case_values(&c), norms ? r->v_size : 1, c.v);
     if (r->padding == NOTHING_LEFT) {
         memset(c.key_mask, 0, (size_t)c.shape.key_tokens);
         memset(c.query_mask + c.shape.tokens, 0, (size_t)c.shape.tokens);
