@@ -266,18 +266,21 @@ class Plan(Context):
         return result
 
     def backward(self, dout: Any, q: Any, k: Any = None, v: Any = None, *, out: dict[str, Any] | None = None,
-                 parameters: tuple[str, ...] = (), query_mask: Any = None, key_mask: Any = None) -> dict[str, Any]:
+                 parameters: tuple[str, ...] = (), query_mask: Any = None, key_mask: Any = None,
+                 after_forward: bool = False) -> dict[str, Any]:
         """The vector-Jacobian product: with dout the derivative of a scalar by Y, its derivatives by q, k (where k is
         given) and v, of their shapes, and by each of `parameters` (listed("parameter")), of the shape it was given in.
         They are written to the arrays of `out`, by the same names, or to new ones, and returned as a dict. Needs no
-        call before. `gradient` of soft and softpp says how the inverse is differentiated (listed("gradient"))."""
+        call before. `gradient` of soft and softpp says how the inverse is differentiated (listed("gradient")).
+        after_forward: the plan's last call was forward, and the numbers in q, k, v and the parameters are still the
+        same; what it summed over the tokens is then used again."""
         out = out or {}
         s = self._shape
         names = {"q": (s.tokens, s.dim), "k": (s.key_tokens, s.dim), "v": (s.key_tokens, s.value_dim)}
         unknown = set(out) - {*names, *parameters}
         if unknown:
             raise ArgumentError(f"out: {', '.join(sorted(unknown))}, expected {', '.join([*names, *parameters])}")
-        gradients = ffi.new("atn_gradients *")
+        gradients = ffi.new("atn_gradients *", {"after_forward": after_forward})
         with self._lock:
             inputs = self._set_inputs(q, k, v, query_mask, key_mask)
             alive, results = [self._set("dout", dout)], {}

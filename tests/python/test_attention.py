@@ -66,6 +66,22 @@ class Judged(unittest.TestCase):
         self.assertEqual(seen, {(name, variant) for name, info in attnum.operators().items()
                                 for variant in info["variants"]})
 
+    def test_backward_after_forward(self):
+        plan = attnum.Plan.of("sima", Q, K, V)
+        alone = plan.backward(V, Q, K, V)
+        plan(Q, K, V)
+        both = plan.backward(V, Q, K, V, after_forward=True)
+        for name in "qkv":
+            np.testing.assert_array_equal(both[name], alone[name])
+        plan(Q, K, V)
+        kept = plan.backward(V, Q, K, 2 * V, after_forward=True)  # dQ is of the K^T V that forward summed
+        np.testing.assert_array_equal(kept["q"], alone["q"])
+        self.assertFalse((plan.backward(V, Q, K, 2 * V)["q"] == alone["q"]).all())
+
+    def test_bf16_needs_an_array_type(self):
+        with self.assertRaisesRegex(attnum.ArgumentError, "bf16.*NumPy"):
+            attnum.Plan("softmax", N, 4, dtype="bf16")
+
     def test_gradient_of_a_parameter(self):
         e = tokens(4, N, 5)
         plan = attnum.Plan.of("linformer", Q, K, V, e=e)
