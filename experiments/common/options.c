@@ -791,9 +791,9 @@ static int check_together(const program_options *s, const option_id *taken, bool
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
     /* bench also times the operators that the CPU computes in bf16 */
-    bool times = options_include(taken, OPTION_SUBJECT);
+    bool is_bench = options_include(taken, OPTION_SUBJECT);
     for (int i = 0; i < s->dtype_count; i++)
-        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT && !(times && s->dtypes[i] == ATN_BF16))
+        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT && !(is_bench && s->dtypes[i] == ATN_BF16))
             narrow = atn_dtype_name(s->dtypes[i]);
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
@@ -812,7 +812,7 @@ static int check_together(const program_options *s, const option_id *taken, bool
                                     : "--emit-tokens");
     else if (narrow && s->device == ATN_CPU && options_include(taken, OPTION_DEVICE))
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32%s or f64", narrow,
-                     times ? ", bf16" : "");
+                     is_bench ? ", bf16" : "");
     else if (here && atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;

@@ -13,7 +13,7 @@ typedef float lanes __attribute__((vector_size(BYTES), aligned(sizeof(float)), m
 typedef int32_t bits __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
 typedef real narrow_lanes __attribute__((vector_size(BYTES / 2), aligned(sizeof(real)), may_alias));
 enum { LANES = BYTES / sizeof(float) };
-_Static_assert(BF16_COLUMNS % LANES == 0, "rows of sums are whole vectors");
+_Static_assert(SIMD_COLUMNS % LANES == 0, "rows of sums are whole vectors");
 
 /* A tile of sums in registers. */
 #if defined(SIMD_AVX512)
@@ -107,8 +107,8 @@ void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t strid
     int64_t whole = columns / 2;
     for (int64_t p = 0; p < bf16_pairs(columns); p++)
         memset(to + p * width + rows, 0, (size_t)(width - rows) * sizeof *to);
-    for (int64_t first = 0; first < rows; first += BF16_COLUMNS) {
-        int64_t end = head_smaller(first + BF16_COLUMNS, rows);
+    for (int64_t first = 0; first < rows; first += SIMD_COLUMNS) {
+        int64_t end = head_smaller(first + SIMD_COLUMNS, rows);
         for (int64_t p = 0; p < whole; p++)
             for (int64_t r = first; r < end; r++)
                 memcpy(to + p * width + r, x + r * stride + 2 * p, sizeof *to);
@@ -185,7 +185,7 @@ float R(largest_logit)(int64_t count, const float *x, float least)
 double R(weigh_logits)(int64_t count, float c, float largest, float *x, real *weights)
 {
     lanes sum = {0}, second = {0};
-    int64_t whole = (count + 2 * BF16_COLUMNS - 1) / (2 * BF16_COLUMNS) * (2 * BF16_COLUMNS);
+    int64_t whole = (count + 2 * SIMD_COLUMNS - 1) / (2 * SIMD_COLUMNS) * (2 * SIMD_COLUMNS);
     for (int64_t i = 0; i < count; i += LANES) {
         lanes *at = (lanes *)(x + i);
         *at = (lanes)EXP_F32(c * (*at - largest));
@@ -226,12 +226,12 @@ static lanes magnitudes_of(const real *x)
     return (lanes)((bits)widen_lanes(*(const narrow_lanes *)x) & size);
 }
 
-/* sums += |x| of at most HEAD_BLOCK rows and `groups` times BF16_COLUMNS columns, at most two,
+/* sums += |x| of at most HEAD_BLOCK rows and `groups` times SIMD_COLUMNS columns, at most two,
  * known to the compiler: in f32, in four partial sums, unless a group's are too large for it. */
 static inline __attribute__((always_inline)) void
 add_columns(int groups, int64_t rows, const real *x, int64_t stride, double *sums)
 {
-    enum { VECTORS_OF_GROUP = BF16_COLUMNS / LANES };
+    enum { VECTORS_OF_GROUP = SIMD_COLUMNS / LANES };
     lanes parts[4][2 * VECTORS_OF_GROUP] = {{{0}}};
     int vectors = groups * VECTORS_OF_GROUP;
     for (int64_t r = 0; r + 4 <= rows; r += 4)
@@ -242,19 +242,19 @@ add_columns(int groups, int64_t rows, const real *x, int64_t stride, double *sum
         for (int v = 0; v < vectors; v++)
             parts[0][v] += magnitudes_of(x + r * stride + v * LANES);
     for (int g = 0; g < groups; g++) {
-        float some[BF16_COLUMNS], all = 0;
+        float some[SIMD_COLUMNS], all = 0;
         for (int v = 0; v < VECTORS_OF_GROUP; v++) {
             int at = g * VECTORS_OF_GROUP + v;
             lanes sum = (parts[0][at] + parts[1][at]) + (parts[2][at] + parts[3][at]);
             memcpy(some + v * LANES, &sum, sizeof sum);
         }
-        for (int e = 0; e < BF16_COLUMNS; e++)
+        for (int e = 0; e < SIMD_COLUMNS; e++)
             all += some[e];
         if (!(all < INFINITY))
-            add_magnitudes_wide(true, rows, BF16_COLUMNS, x + g * BF16_COLUMNS, stride,
-                                sums + g * BF16_COLUMNS);
-        for (int e = 0; all < INFINITY && e < BF16_COLUMNS; e++)
-            sums[g * BF16_COLUMNS + e] += (double)some[e];
+            add_magnitudes_wide(true, rows, SIMD_COLUMNS, x + g * SIMD_COLUMNS, stride,
+                                sums + g * SIMD_COLUMNS);
+        for (int e = 0; all < INFINITY && e < SIMD_COLUMNS; e++)
+            sums[g * SIMD_COLUMNS + e] += (double)some[e];
     }
 }
 
@@ -263,9 +263,9 @@ void R(add_magnitudes)(bool l1, int64_t rows, int64_t columns, const real *x, in
 {
     for (int64_t i = 0; i < rows; i += HEAD_BLOCK, x += HEAD_BLOCK * stride) {
         int64_t count = head_smaller(HEAD_BLOCK, rows - i), e = 0;
-        for (; l1 && e + 2 * BF16_COLUMNS <= columns; e += 2 * BF16_COLUMNS)
+        for (; l1 && e + 2 * SIMD_COLUMNS <= columns; e += 2 * SIMD_COLUMNS)
             add_columns(2, count, x + e, stride, sums + e);
-        for (; l1 && e + BF16_COLUMNS <= columns; e += BF16_COLUMNS)
+        for (; l1 && e + SIMD_COLUMNS <= columns; e += SIMD_COLUMNS)
             add_columns(1, count, x + e, stride, sums + e);
         add_magnitudes_wide(l1, count, columns - e, x + e, stride, sums + e);
     }

@@ -13,11 +13,9 @@
 /* Two numbers, the first in the lower half. */
 typedef uint32_t bf16_pair;
 
-enum { BF16_COLUMNS = 16 };
-
 /* C = A B, or C + A B, in f32: rows x columns. Row i of A holds `pairs` pairs, the first at a[i
  * a_row], each a_step further; B is `pairs` x b_width pairs. columns is a multiple of
- * BF16_COLUMNS. */
+ * SIMD_COLUMNS. */
 typedef struct {
     int64_t rows, columns, pairs;
     const real *a;
@@ -33,12 +31,6 @@ void R(multiply_pairs)(const bf16_terms *terms);
 static inline int64_t bf16_pairs(int64_t count)
 {
     return (count + 1) / 2;
-}
-
-/* Rounds up to a multiple of BF16_COLUMNS. */
-static inline int64_t bf16_width(int64_t columns)
-{
-    return (columns + BF16_COLUMNS - 1) / BF16_COLUMNS * BF16_COLUMNS;
 }
 
 static inline float bf16_value(real x)
@@ -64,7 +56,7 @@ void R(narrow)(int64_t count, const float *x, real *out);
 /* The largest of x and `least`; NaN is ignored. */
 float R(largest_logit)(int64_t count, const float *x, float least);
 /* weights_i = exp(c (x_i - largest)), rounded to bf16, padded with 0. x, which is overwritten, and
- * weights have room for the next multiple of 2 BF16_COLUMNS. Returns the sum of the rounded
+ * weights have room for the next multiple of 2 SIMD_COLUMNS. Returns the sum of the rounded
  * weights, so that they average what they are multiplied by. */
 double R(weigh_logits)(int64_t count, float c, float largest, float *x, real *weights);
 

@@ -21,6 +21,8 @@ attnum bench operators gemm --dtype bf16
 expect_usage '--dtype bf16' 'not for gemm'
 attnum bench --operator softmax,soft/code --dtype bf16
 expect_usage '--dtype bf16' 'not for soft,' 'cpu-bf16'
+attnum bench --variant chebyshev-2 --dtype bf16
+expect_usage '--dtype bf16' '--variant'
 attnum run accuracy/operators --dtype f16
 expect_usage '--dtype f16' '--device cuda'
 attnum bench --input photos

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SimA (Eq. 1-2) in bf16, forward, channels first: Y = Q W, W = D_Q^-1 (D_K^-1 K^T V), where D_Q
- * and D_K hold the norms of the columns. S = K^T V is in f32, the norms are sums of f32 in
- * double, and W is rounded to bf16. */
+ * and D_K hold the norms of the columns. S = K^T V is in f32 and W is rounded to bf16. Norms are
+ * in double; an l1 norm adds up f32 sums of a block of rows. */
 #include <string.h>
 
 #include "cpu/bf16.h"
@@ -11,7 +11,7 @@
 /* A thread's memory. */
 typedef struct {
     int64_t width, even;          /* dv in whole vectors; d, or d + 1 if it is odd */
-    double *queries, *keys;       /* the norms, bf16_width(d) each */
+    double *queries, *keys;       /* the norms, whole_vectors(d) each */
     float *state, *out;           /* S: d x width; a block of Y: HEAD_BLOCK x width */
     bf16_pair *left, *right;      /* of a block of K and of V: HEAD_BLOCK / 2 x d or width */
     bf16_pair *weights;           /* of W: even / 2 x width */
@@ -22,8 +22,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     (void)desc;
-    int64_t d = shape->dim, width = bf16_width(shape->value_dim), even = 2 * bf16_pairs(d);
-    int64_t words = 4 * bf16_width(d) + (d + HEAD_BLOCK) * width + HEAD_BLOCK / 2 * (d + width) +
+    int64_t d = shape->dim, width = whole_vectors(shape->value_dim), even = 2 * bf16_pairs(d);
+    int64_t words = 4 * whole_vectors(d) + (d + HEAD_BLOCK) * width + HEAD_BLOCK / 2 * (d + width) +
                     even / 2 * width;
     *thread_reals = 2 * words + d * width + HEAD_BLOCK * even;
     *head_reals = 0;
@@ -31,10 +31,10 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 
 static memory memory_of(const head *h)
 {
-    memory m = {.width = bf16_width(h->dv), .even = 2 * bf16_pairs(h->d)};
+    memory m = {.width = whole_vectors(h->dv), .even = 2 * bf16_pairs(h->d)};
     m.queries = (double *)h->work;
-    m.keys = m.queries + bf16_width(h->d);
-    m.state = (float *)(m.keys + bf16_width(h->d));
+    m.keys = m.queries + whole_vectors(h->d);
+    m.state = (float *)(m.keys + whole_vectors(h->d));
     m.out = m.state + h->d * m.width;
     m.left = (bf16_pair *)(m.out + HEAD_BLOCK * m.width);
     m.right = m.left + HEAD_BLOCK / 2 * h->d;

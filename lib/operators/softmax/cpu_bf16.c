@@ -23,7 +23,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     (void)desc;
-    int64_t d = shape->dim, width = bf16_width(shape->value_dim);
+    int64_t d = shape->dim, width = whole_vectors(shape->value_dim);
     int64_t words = bf16_pairs(d) * KEYS + KEYS / 2 * width + ROWS * KEYS + QUERIES * width;
     *thread_reals = 2 * words + ROWS * KEYS + d % 2 * QUERIES * (d + 1);
     *head_reals = 0;
@@ -31,7 +31,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 
 static memory memory_of(const head *h)
 {
-    memory m = {.width = bf16_width(h->dv)};
+    memory m = {.width = whole_vectors(h->dv)};
     m.keys = (bf16_pair *)h->work;
     m.values = m.keys + bf16_pairs(h->d) * KEYS;
     m.logits = (float *)(m.values + KEYS / 2 * m.width);
@@ -80,7 +80,7 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
     if (!head_sees(h, b->first + row + rows - 1, first))
         return;
     R(multiply_pairs)
-    (&(bf16_terms){rows, bf16_width(keys), bf16_pairs(h->d), b->rows + row * b->row_stride,
+    (&(bf16_terms){rows, whole_vectors(keys), bf16_pairs(h->d), b->rows + row * b->row_stride,
                    b->row_stride, 2, m->keys, KEYS, false, m->logits, KEYS});
     for (int64_t i = 0; i < rows; i++) {
         float *logits = m->logits + i * KEYS, *sums = m->sums + (row + i) * m->width;
