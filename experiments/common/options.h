@@ -84,6 +84,7 @@ typedef struct {
     int64_t epochs, images, patch, side, heads;
     bool keep_epochs;
     const char *dataset, *start;
+    text_list changes; /* not checked */
 } train_arguments;
 
 /* The options, in the order of the fingerprint and of --help:
@@ -242,6 +243,9 @@ typedef struct {
     X(TRAIN_HEADS, "heads", "N", integer, train.heads, RESULT,                                     \
       "heads, each 32 wide (default " TEXT_OF(DEFAULT_TRAINED_HEADS) ")",                          \
       "The network is 32 N wide, its MLP 64 N.", .least = 1, .most = 64)                           \
+    X(CHANGE, "change", "LIST", texts, train.changes, RESULT,                                      \
+      "train networks that differ from the published ones in this (default none)",                 \
+      "The operators that a change is not one of are left out with it.")                           \
     X(START, "start", "WEIGHTS", text, train.start, KEPT,                                          \
       "start from the weights of FILE.npz or of a network in data/trained",                        \
       "Learned positions are interpolated to the pictures' grid.")                                 \

@@ -15,7 +15,7 @@
 #include "common/inputs.h"
 #include "common/landmarks.h"
 #include "common/report.h"
-#include "networks/changes.h"
+#include "networks/changed.h"
 #include "registry.h"
 #include "train/fashion.h"
 #include "train/layers.h"

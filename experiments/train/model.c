@@ -35,8 +35,17 @@ bool model_defaults(const char *name, model_shape *shape)
                            .depth = 4,
                            .hidden = 128,
                            .classes = 10,
-                           .landmarks = 49};
+                           .landmarks = 49,
+                           .change = &changes[CHANGE_NONE]};
     return variant < count;
+}
+
+bool model_change(model_shape *shape, const change *c)
+{
+    shape->change = c;
+    shape->heads = c->one_head ? 1 : shape->heads;
+    shape->landmarks = c->landmarks ? c->landmarks : shape->landmarks;
+    return c->before && change_is_of(c, shape->attention, shape->variant);
 }
 
 const char *const model_usual[] = {
@@ -45,8 +54,10 @@ const char *const model_usual[] = {
 
 char *model_weights_name(const model_shape *shape, uint64_t seed)
 {
-    return must_format("%s-%s-seed%" PRIu64 ".npz", shape->attention->name,
-                       shape->attention->variants[shape->variant].name, seed);
+    bool changed = shape->change != &changes[CHANGE_NONE];
+    return must_format("%s-%s%s%s-seed%" PRIu64 ".npz", shape->attention->name,
+                       shape->attention->variants[shape->variant].name, changed ? "-" : "",
+                       changed ? shape->change->name : "", seed);
 }
 
 static int64_t root(int64_t square)
@@ -111,7 +122,8 @@ model_shape model_enlarged(const model_shape *shape, int64_t factor)
 /* Gaussian attention is SOFT's without landmarks (IJCV Eq. 5), with K = Q. */
 bool model_has_keys(const model_shape *shape)
 {
-    return shape->attention->capabilities & ATN_CAN_CROSS && shape->attention->op != ATN_GAUSSIAN;
+    return shape->attention->capabilities & ATN_CAN_CROSS && shape->attention->op != ATN_GAUSSIAN &&
+           !shape->change->symmetric;
 }
 
 /* ---- The table ---- */
@@ -196,8 +208,11 @@ static void add_attention(model *m, int64_t block)
         int dimensions = 0;
         while (dimensions < PARAMETER_DIMENSIONS && learned[p].shape[dimensions] > 0)
             dimensions++;
+        bool landmarks = p == ATN_PARAMETER_CONV || p == ATN_PARAMETER_NORM_WEIGHT ||
+                         p == ATN_PARAMETER_NORM_BIAS;
         if (s->attention->differentiable >> p & 1 && dimensions > 0 &&
-            (p != ATN_PARAMETER_RESIDUAL || samples_by_convolution(s)))
+            (p != ATN_PARAMETER_RESIDUAL || samples_by_convolution(s)) &&
+            (!landmarks || change_convolves(s->change)))
             b->attention[p] =
                 add(m, learned[p].rule, dimensions, learned[p].shape,
                     "blocks.%" PRId64 ".attention.%s", block, atn_parameter_name((atn_parameter)p));
@@ -216,6 +231,7 @@ static void add_block(model *m, int64_t block)
     for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
         b->attention[i] = -1;
     b->drawn = b->scale1 = b->scale2 = -1;
+    b->landmarks = m->landmarks ? m->landmarks + block * s->landmarks : NULL;
     b->norm1_weight = ADD_TO_BLOCK(ones, "norm1.weight", c);
     b->norm1_bias = ADD_TO_BLOCK(zeros, "norm1.bias", c);
     b->input_weight = ADD_TO_BLOCK(scaled_by(c), "input.weight", m->inputs * c, c);
@@ -253,6 +269,9 @@ int model_create(const model_shape *shape, model *m)
     m->patch_weight = ADD(scaled_by(p * p), "patch.weight", c, p * p);
     m->patch_bias = ADD(zeros, "patch.bias", c);
     m->position = ADD((start_rule){.waves = true}, "position", m->tokens, c);
+    if (change_has_drawn_landmarks(shape->change))
+        m->landmarks =
+            change_draw_landmarks(shape->seed, 0, shape->depth, m->tokens, shape->landmarks);
     for (int64_t block = 0; block < shape->depth; block++)
         add_block(m, block);
     m->norm_weight = ADD(ones, "norm.weight", c);
@@ -266,6 +285,7 @@ int model_create(const model_shape *shape, model *m)
 void model_free(model *m)
 {
     free(m->blocks);
+    free(m->landmarks);
     free(m->parameters);
     *m = (model){0};
 }
@@ -331,5 +351,9 @@ atn_attention_desc model_attention(const model *m, int64_t block, atn_dtype dtyp
 #undef TENSOR
     desc.lsh.chunk = m->tokens / LSH_CHUNKS;
     desc.nystromformer.landmarks = s->landmarks;
+    if (s->change->edit)
+        s->change->edit(s->change, &desc);
+    if (b->landmarks)
+        desc.sampling.indices = b->landmarks;
     return desc;
 }

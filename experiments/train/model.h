@@ -8,7 +8,8 @@
  *
  * s1, s2: LayerScale (Touvron et al. 2021), as in SimA's published code; else 1. The MLP is linear,
  * GELU, linear. Queries, keys and values are one linear layer of the block's input; operators with
- * K = Q (soft, softpp, gaussian and lsh) have no keys in it. Around the blocks: patches embedded by
+ * K = Q (soft, softpp, gaussian and lsh) have no keys in it. A change (train/changes.h) may say
+ * otherwise. Around the blocks: patches embedded by
  * a linear layer plus a learned position, a last LayerNorm, the mean over the tokens, and a linear
  * classifier. */
 #ifndef EXPERIMENTS_TRAIN_MODEL_H
@@ -19,6 +20,8 @@
 
 #include <attnum/attnum.h>
 
+#include "train/changes.h"
+
 typedef struct {
     const atn_operator_info *attention;
     int variant;
@@ -28,19 +31,28 @@ typedef struct {
     int64_t landmarks; /* m, a square whose root divides the tokens' grid */
     int64_t residual;  /* side of SOFT's residual convolution; 0: 3, 5, 9 for grids of 14, 28, 56,
                           as in its published code */
+    const change *change; /* with which it is trained */
+    uint64_t seed;        /* of landmarks that the change draws; at most MODEL_SEED_MOST */
 } model_shape;
+
+#define MODEL_SEED_MOST 0x1p53 /* up to which JSON's numbers are exact */
 
 /* 28 x 28 pixels, patches of 2, width 64, 2 heads, depth 4, 128 hidden, 10 classes, m = 49, with
  * the operator and variant that a name such as "soft/code" gives, or the operator's first variant
  * where it gives none. False if there is no such operator or variant. */
 bool model_defaults(const char *name, model_shape *shape);
 
+/* Makes it the shape of a network that is trained with the change. False if the change is not one
+ * of the shape's operator and variant, or not for training. */
+bool model_change(model_shape *shape, const change *c);
+
 /* The operators trained by default, ended by null, in their published variants. Where the published
  * variant couples the images of a batch, a variant that does not is taken, so that a slice of the
  * batch gives the same results as the batch. */
 extern const char *const model_usual[];
 
-/* "softmax-exact-seed1.npz", the file of weights. To be freed. */
+/* "soft-code-pool-seed1.npz", the file of weights; without a change "soft-code-seed1.npz". To be
+ * freed. */
 char *model_weights_name(const model_shape *shape, uint64_t seed);
 
 /* The same network for images with sides `factor` times as long, with unchanged strides and
@@ -69,6 +81,7 @@ typedef struct {
     int64_t norm2_weight, norm2_bias, hidden_weight, hidden_bias, mlp_weight, mlp_bias, scale2;
     int64_t attention[ATN_PARAMETER_COUNT]; /* the operator's parameters that have a gradient */
     int64_t drawn;                          /* random features or rotations */
+    const int64_t *landmarks;               /* the tokens that are landmarks, if those are drawn */
 } model_block;
 
 typedef struct {
@@ -78,6 +91,7 @@ typedef struct {
     bool norm_after, scaled; /* see the block above; scaled: with LayerScale */
     int64_t patch_weight, patch_bias, position, norm_weight, norm_bias, head_weight, head_bias;
     model_block *blocks;
+    int64_t *landmarks; /* of all blocks */
     model_parameter *parameters;
     int64_t parameter_count;
     int64_t size; /* of the flat array */

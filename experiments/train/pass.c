@@ -18,7 +18,7 @@ typedef struct {
     real *parts;             /* queries, (keys,) values, side by side in a row */
     real *attended, *output; /* the attention's output, before and after W_o */
     real *middle;            /* after the first residual */
-    real *gelu, *slope;      /* the MLP's GELU and its derivative */
+    real *active, *slope;    /* the MLP's GELU or ReLU, and its derivative */
     real *mlp;               /* the MLP's output */
     real *sum;               /* after the second residual */
     real *out;               /* normed2 with norms after, else sum */
@@ -70,7 +70,7 @@ static void take_all(pass *p)
         for (size_t k = 0; k < sizeof of_width / sizeof *of_width; k++)
             take(p, of_width[k], rows * c);
         take(p, &b->parts, rows * m->inputs * c);
-        take(p, &b->gelu, rows * h);
+        take(p, &b->active, rows * h);
         take(p, &b->slope, rows * h);
         take(p, &b->moments1, rows * 2);
         take(p, &b->moments2, rows * 2);
@@ -265,8 +265,8 @@ static atn_status block_forward(pass *p, int64_t index)
     p->k->layer_norm(rows, c, b->middle, w + norm_weight, w + norm_bias, mlp_in,
                      m->norm_after ? b->moments1 : b->moments2);
     linear(p->context, rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->slope);
-    p->k->gelu(rows * h, b->slope, b->gelu);
-    linear(p->context, rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
+    (m->shape.change->relu ? p->k->relu : p->k->gelu)(rows * h, b->slope, b->active);
+    linear(p->context, rows, h, c, b->active, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
     p->k->residual(rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp,
                    b->sum);
     if (m->norm_after)
@@ -355,7 +355,7 @@ static atn_status block_backward(pass *p, int64_t index, real *gradient)
         p->k->layer_norm_backward(rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, false,
                                   p->dx, g + at->norm2_weight, g + at->norm2_bias);
     const real *dmlp = branch_gradient(p, at->scale2, b->mlp, p->dattended, g);
-    linear_backward(p->context, rows, h, c, b->gelu, w + at->mlp_weight, dmlp, false, p->dhidden,
+    linear_backward(p->context, rows, h, c, b->active, w + at->mlp_weight, dmlp, false, p->dhidden,
                     g + at->mlp_weight, g + at->mlp_bias);
     p->k->multiply(rows * h, b->slope, p->dhidden);
     linear_backward(p->context, rows, c, h, m->norm_after ? b->normed1 : b->normed2,

@@ -49,6 +49,14 @@ static void gelu(int64_t count, real *x, real *y)
     memcpy(y + whole, &last_y, rest);
 }
 
+static void relu(int64_t count, real *x, real *y)
+{
+    for (int64_t i = 0; i < count; i++) {
+        y[i] = x[i] <= 0 ? 0 : x[i];
+        x[i] = x[i] > 0 ? 1 : 0;
+    }
+}
+
 static void residual(int64_t rows, int64_t width, const real *x, const real *scale, const real *z,
                      real *y)
 {
@@ -193,6 +201,7 @@ static void layer_norm_backward(int64_t rows, int64_t width, const real *x, cons
 
 const row_kernels R(rows) = {
     .gelu = gelu,
+    .relu = relu,
     .layer_norm = layer_norm,
     .layer_norm_backward = layer_norm_backward,
     .residual = residual,

@@ -14,6 +14,9 @@ typedef struct {
      * tanh): y = x s(2 sqrt(2/pi) (x + 0.044715 x^3)), s the logistic function. x becomes dy/dx. */
     void (*gelu)(int64_t count, real *x, real *y);
 
+    /* y = max(x, 0). x becomes dy/dx, 0 at 0; NaN stays NaN. */
+    void (*relu)(int64_t count, real *x, real *y);
+
     /* LayerNorm (Ba, Kiros and Hinton 2016), eps 1e-5, of each row: y = (x - mean) rate weight +
      * bias, rate = 1 / sqrt(variance + eps). moments: mean and rate of each row. */
     void (*layer_norm)(int64_t rows, int64_t width, const real *x, const real *weight,

@@ -10,9 +10,11 @@
 
 #include "commit.h"
 #include "common/files.h"
+#include "common/names.h"
 #include "common/progress.h"
 #include "common/report.h"
 #include "common/signals.h"
+#include "train/seeds.h"
 #include "train/trained.h"
 #include "train/trainer.h"
 
@@ -29,6 +31,8 @@ typedef struct {
     X(TEXT, operator, "", "the attention of every block", r->plan->shape.attention->name)          \
     X(TEXT, variant, "", "of the operator",                                                        \
       r->plan->shape.attention->variants[r->plan->shape.variant].name)                             \
+    X(TEXT, change, "", "with which the network was trained; none: nothing",                       \
+      r->plan->shape.change->name)                                                                 \
     X(INTEGER, seed, "", "of the start, the order of the images and their crops",                  \
       (int64_t)r->plan->seed)                                                                      \
     X(INTEGER, epoch, "", "passes over the images so far", r->epoch + 1)                           \
@@ -46,9 +50,12 @@ typedef struct {
       (double)(trainer_epoch_steps(r->t) * r->plan->batch) / r->e.seconds)
 
 static const column columns[] = {EPOCH_ROW(LIST_COLUMN)};
-static const output_spec outputs[] = {
-    {"train", "Small vision transformers on Fashion-MNIST: a row per epoch", columns,
-     sizeof columns / sizeof *columns},
+enum { CURVES, SEEDS, OUTPUTS };
+static const output_spec outputs[OUTPUTS] = {
+    [CURVES] = {"train", "Small vision transformers on Fashion-MNIST: a row per epoch", columns,
+                sizeof columns / sizeof *columns},
+    [SEEDS] = {"train_seeds", "Test accuracies over seeds, and their differences", seeds_columns,
+               SEEDS_COLUMNS},
 };
 
 static void put_epoch(table *to, const row *r)
@@ -71,7 +78,8 @@ typedef struct {
 
 static const char *const set_names[2] = {"train", "t10k"};
 
-static void add_plans(train_state *w, const char *name)
+/* The plans of an operator with a change, which may be none of its own. */
+static void add_plans(train_state *w, const char *name, const change *c)
 {
     const program_options *s = w->s;
     for (int i = 0; i < s->seeds.count; i++) {
@@ -91,6 +99,8 @@ static void add_plans(train_state *w, const char *name)
         }
         if (s->train.side)
             plan.shape = model_enlarged(&plan.shape, s->train.side / FASHION_SIDE);
+        if (!model_change(&plan.shape, c))
+            return;
         w->plans = must_resize(w->plans, (size_t)w->count + 1, sizeof *w->plans);
         w->plans[w->count++] = plan;
     }
@@ -121,17 +131,39 @@ static int check_plan(train_state *w, training *plan)
     return code;
 }
 
+/* Adds the plans of all operators with the change that --change names, or none. */
+static int add_changed(train_state *w, const char *change_name)
+{
+    const program_options *s = w->s;
+    const char *const *names = s->effort == EFFORT_QUICK ? first_look : model_usual;
+    const change *c = change_find(change_name);
+    int64_t before = w->count;
+    for (int i = 0; c && (s->operators.count ? i < s->operators.count : names[i] != NULL); i++)
+        add_plans(w, s->operators.count ? s->operators.items[i] : names[i], c);
+    if (w->count > before)
+        return EXIT_PASS;
+    const char **known = must_allocate((size_t)change_count + 1, sizeof *known);
+    for (int i = 0, count = 0; i < change_count; i++)
+        if (changes[i].before)
+            known[count++] = changes[i].name;
+    char *expected = c && c->before ? must_format("expected one for these operators")
+                                    : names_expected(known, change_name);
+    report_error("--change %s: %s", change_name, expected);
+    free(expected);
+    free(known);
+    return EXIT_USAGE;
+}
+
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
     train_state *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
-    const char *const *names = s->effort == EFFORT_QUICK ? first_look : model_usual;
-    for (int i = 0; s->operators.count ? i < s->operators.count : names[i] != NULL; i++)
-        add_plans(w, s->operators.count ? s->operators.items[i] : names[i]);
+    int code = s->train.changes.count ? EXIT_PASS : add_changed(w, changes[CHANGE_NONE].name);
+    for (int i = 0; i < s->train.changes.count && code == EXIT_PASS; i++)
+        code = add_changed(w, s->train.changes.items[i]);
     *points = w->count;
-    int code = EXIT_PASS;
-    if (s->train.side % FASHION_SIDE != 0) {
+    if (code == EXIT_PASS && s->train.side % FASHION_SIDE != 0) {
         report_error("--side %" PRId64 ": expected a multiple of %d", s->train.side, FASHION_SIDE);
         return EXIT_USAGE;
     }
@@ -160,8 +192,10 @@ static void release(void *state)
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const training *p = &((const train_state *)state)->plans[point];
-    snprintf(buffer, size, "%s/%s seed %" PRIu64, p->shape.attention->name,
-             p->shape.attention->variants[p->shape.variant].name, p->seed);
+    bool changed = p->shape.change != &changes[CHANGE_NONE];
+    snprintf(buffer, size, "%s/%s%s%s seed %" PRIu64, p->shape.attention->name,
+             p->shape.attention->variants[p->shape.variant].name, changed ? " " : "",
+             changed ? p->shape.change->name : "", p->seed);
 }
 
 static bool get_input(const void *state, int index, const char **name, const char **sha256)
@@ -310,11 +344,19 @@ static int finish(const program_options *s, const void *state, const table *raw,
         if (i + 1 == table_rows(raw) ||
             cell_integer(raw, i + 1, "epoch") <= cell_integer(raw, i, "epoch"))
             table_copy_row(last, raw, i);
-    static const char *const shown[] = {"operator",      "variant",          "seed",
-                                        "epoch",         "train_loss",       "test_loss",
-                                        "test_accuracy", "images_per_second"};
+    static const char *const shown[] = {"operator",  "variant",       "change",
+                                        "seed",      "epoch",         "train_loss",
+                                        "test_loss", "test_accuracy", "images_per_second"};
     table_print_columns(last, shown, sizeof shown / sizeof *shown, table_rows(last),
                         report_stream());
+    seeds_compare(last, tables[SEEDS]);
+    report_text(
+        "\naccuracies over seeds, and the differences from the operator's first networks\n");
+    static const char *const compared[] = {"operator",   "variant",  "change",
+                                           "seeds",      "accuracy", "deviation",
+                                           "difference", "interval", "verdict"};
+    table_print_columns(tables[SEEDS], compared, sizeof compared / sizeof *compared,
+                        table_rows(tables[SEEDS]), report_stream());
     table_free(last);
     return EXIT_PASS;
 }
@@ -332,7 +374,7 @@ const experiment train = {
                        "quick: 2 epochs of 2560 images, four operators\n"
                        "full: as default",
     .outputs = outputs,
-    .output_count = 1,
+    .output_count = OUTPUTS,
     .prepare = prepare,
     .describe = describe,
     .input = get_input,

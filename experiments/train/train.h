@@ -9,8 +9,8 @@
 #include "common/verb.h"
 
 #define TRAIN_OPTIONS                                                                              \
-    OPTION_OPERATOR, OPTION_SEED, OPTION_EPOCHS, OPTION_IMAGES, OPTION_PATCH, OPTION_SIDE,         \
-        OPTION_TRAIN_HEADS, OPTION_START, OPTION_KEEP_EPOCHS, OPTION_DATASET
+    OPTION_OPERATOR, OPTION_CHANGE, OPTION_SEED, OPTION_EPOCHS, OPTION_IMAGES, OPTION_PATCH,       \
+        OPTION_SIDE, OPTION_TRAIN_HEADS, OPTION_START, OPTION_KEEP_EPOCHS, OPTION_DATASET
 
 extern const experiment train;
 extern const verb train_verb;

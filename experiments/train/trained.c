@@ -114,12 +114,27 @@ static bool get_size(const cJSON *metadata, const char *name, double most, int64
     return whole;
 }
 
+/* The change with which the network was trained, which most files do not name. */
+static bool get_change(const cJSON *metadata, model_shape *shape)
+{
+    const cJSON *item = cJSON_GetObjectItem(metadata, "change");
+    const change *c = cJSON_IsString(item) ? change_find(item->valuestring) : NULL;
+    double seed = cJSON_GetNumberValue(cJSON_GetObjectItem(metadata, "seed"));
+    if (!item)
+        return true;
+    if (!c || !model_change(shape, c))
+        return false;
+    bool exact = seed >= 0 && seed <= MODEL_SEED_MOST && seed == floor(seed);
+    shape->seed = exact ? (uint64_t)seed : 0;
+    return exact;
+}
+
 static bool get_shape(const cJSON *metadata, model_shape *shape)
 {
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(metadata, "operator"));
     const char *variant = cJSON_GetStringValue(cJSON_GetObjectItem(metadata, "variant"));
     char *both = must_format("%s/%s", name ? name : "", variant ? variant : "");
-    bool known = model_defaults(both, shape);
+    bool known = model_defaults(both, shape) && get_change(metadata, shape);
     free(both);
     const struct {
         const char *name;
@@ -393,8 +408,9 @@ static double *take_part(const pass *p, const model *m, int64_t block, int part,
 }
 
 /* Runs the network on h->pixels and takes the head's q, k and v. */
-static int run_network(const trained *t, int64_t block, const model *m, trained_head *h)
+static int run_network(const trained *t, int64_t block, trained_head *h)
 {
+    const model *m = &h->m;
     double *pixels = must_allocate((size_t)(h->side * h->side), sizeof *pixels);
     double logits[FASHION_CLASSES];
     for (int64_t i = 0; i < h->side * h->side; i++)
@@ -441,26 +457,25 @@ int trained_head_open(const trained *t, int64_t block, const input_draw *draw, t
     h->head = draw->sample % heads;
     h->picture = (random_below(r, t->pictures.count) + draw->sample / heads) % t->pictures.count;
     random_free(r);
-    model m;
-    int code = make_network(t, draw->height, &m, &h->parameters);
+    int code = make_network(t, draw->height, &h->m, &h->parameters);
     if (code == EXIT_PASS) {
-        h->side = m.shape.side;
+        h->side = h->m.shape.side;
         h->pixels = must_allocate((size_t)(h->side * h->side), sizeof *h->pixels);
         fashion_image(&t->pictures, h->picture, FASHION_WHOLE, h->side, h->pixels);
-        code = run_network(t, block, &m, h);
+        code = run_network(t, block, h);
     }
     if (code == EXIT_PASS) {
-        h->desc = model_attention(&m, block, ATN_F64, h->parameters);
+        h->desc = model_attention(&h->m, block, ATN_F64, h->parameters);
         take_matrix(&h->desc.residual, h->head);
         take_matrix(&h->desc.xnorm.gamma, h->head);
         take_matrix(&h->desc.xca.temperature, h->head);
     }
-    model_free(&m);
     return code;
 }
 
 void trained_head_free(trained_head *h)
 {
+    model_free(&h->m);
     free(h->parameters);
     free(h->v);
     free(h->k);

@@ -96,6 +96,11 @@ static int check_plan(const training *p, const fashion_set *train, const fashion
                      p->images, train->count, p->batch);
         return EXIT_USAGE;
     }
+    if (change_has_drawn_landmarks(p->shape.change) && (double)p->seed > MODEL_SEED_MOST) {
+        report_error("seed %" PRIu64 " with %s landmarks: expected at most %.0f", p->seed,
+                     p->shape.change->name, MODEL_SEED_MOST);
+        return EXIT_USAGE;
+    }
     if (p->shape.side % FASHION_SIDE != 0 || p->shape.classes != FASHION_CLASSES) {
         report_error("images of %" PRId64 " pixels and %" PRId64
                      " classes: expected a multiple of %d and %d",
@@ -115,7 +120,8 @@ int trainer_create(const training *plan, const fashion_set *train, const fashion
     t->test = test;
     t->epoch = -1;
     t->images = plan->images ? plan->images : train->count;
-    int code = model_create(&plan->shape, &t->m);
+    t->plan.shape.seed = plan->seed;
+    int code = model_create(&t->plan.shape, &t->m);
     if (code == EXIT_PASS)
         code = check_plan(plan, train, test);
     if (code != EXIT_PASS)
@@ -404,17 +410,21 @@ char *trainer_plan(const trainer *t)
     const model_shape *s = &t->m.shape;
     char *start = p->start ? must_format(", \"start_sha256\": \"%s\"", p->start_sha256)
                            : must_format("%s", "");
+    char *changed = s->change != &changes[CHANGE_NONE]
+                        ? must_format("\"change\": \"%s\", ", s->change->name)
+                        : must_format("%s", "");
     char *text = must_format(
-        "\"operator\": \"%s\", \"variant\": \"%s\", \"seed\": %" PRIu64 ", \"side\": %" PRId64
+        "\"operator\": \"%s\", \"variant\": \"%s\", %s\"seed\": %" PRIu64 ", \"side\": %" PRId64
         ", \"patch\": %" PRId64 ", \"width\": %" PRId64 ", \"heads\": %" PRId64
         ", \"depth\": %" PRId64 ", \"hidden\": %" PRId64 ", \"landmarks\": %" PRId64
         ", \"residual\": %" PRId64 ", \"epochs\": %" PRId64 ", \"batch\": %" PRId64
         ", \"images\": %" PRId64 ", \"rate\": %.17g, \"decay\": %.17g, \"clip\": %.17g"
         ", \"smoothing\": %.17g, \"train_sha256\": \"%s\", \"test_sha256\": \"%s\"%s",
-        s->attention->name, s->attention->variants[s->variant].name, p->seed, s->side, s->patch,
-        s->width, s->heads, s->depth, s->hidden, s->landmarks, s->residual, p->epochs, p->batch,
-        t->images, p->rate, p->decay, p->clip, p->smoothing, t->train->sha256, t->test->sha256,
-        start);
+        s->attention->name, s->attention->variants[s->variant].name, changed, p->seed, s->side,
+        s->patch, s->width, s->heads, s->depth, s->hidden, s->landmarks, s->residual, p->epochs,
+        p->batch, t->images, p->rate, p->decay, p->clip, p->smoothing, t->train->sha256,
+        t->test->sha256, start);
+    free(changed);
     free(start);
     return text;
 }

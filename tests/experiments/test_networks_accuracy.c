@@ -13,7 +13,7 @@
 #include "common/npz.h"
 #include "common/random.h"
 #include "common/report.h"
-#include "networks/changes.h"
+#include "networks/changed.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -423,23 +423,23 @@ Test(networks_accuracy, changes_apply_where_they_mean_something)
         for (int c = 0; c < change_count; c++)
             count += change_applies(&changes[c], &shape);
         cr_expect_eq(count, rows[i].count, "%s: %d", rows[i].name, count);
-        shape.side = 2 * FASHION_SIDE; /* trained on such pictures: it is not given larger ones */
-        for (int c = 0; c < change_count; c++)
-            cr_expect_eq(change_applies(&changes[c], &shape),
-                         change_applies(&changes[c], &(model_shape){.attention = shape.attention,
-                                                                    .variant = shape.variant,
-                                                                    .side = FASHION_SIDE}) &&
-                             strncmp(changes[c].name, "side-56", 7) != 0,
-                         "%s %s", rows[i].name, changes[c].name);
+        model_shape large = shape, changed = shape;
+        large.side = 2 * FASHION_SIDE; /* trained on such pictures: it is not given larger ones */
+        changed.change = change_find("first"); /* trained with it: the attention stays */
+        for (int c = 0; c < change_count; c++) {
+            bool applies = change_applies(&changes[c], &shape);
+            bool in_general = strncmp(changes[c].name, "side-56", 7) == 0 ||
+                              strncmp(changes[c].name, "noise-", 6) == 0 ||
+                              strcmp(changes[c].name, "none") == 0 ||
+                              strcmp(changes[c].name, "bf16") == 0 ||
+                              strcmp(changes[c].name, "f16") == 0;
+            cr_expect_eq(change_applies(&changes[c], &large),
+                         applies && strncmp(changes[c].name, "side-56", 7) != 0, "%s %s",
+                         rows[i].name, changes[c].name);
+            cr_expect_eq(change_applies(&changes[c], &changed), applies && in_general, "%s %s",
+                         rows[i].name, changes[c].name);
+        }
     }
-}
-
-static const change *change_of(const char *name)
-{
-    int i = 0;
-    while (strcmp(changes[i].name, name) != 0)
-        i++;
-    return &changes[i];
 }
 
 /* ---- What is drawn ---- */
@@ -447,7 +447,7 @@ static const change *change_of(const char *name)
 static bool same_landmarks(const trained *t, uint64_t seed, int64_t sample, const int64_t *than)
 {
     changed_network n;
-    cr_assert_eq(changed_network_open(t, change_of("random"), seed, sample, &n), EXIT_PASS);
+    cr_assert_eq(changed_network_open(t, change_find("random"), seed, sample, &n), EXIT_PASS);
     bool same = memcmp(n.indices, than, LANDMARKS * DEPTH * sizeof *than) == 0;
     changed_network_free(&n);
     return same;
@@ -465,7 +465,7 @@ Test(networks_accuracy, landmarks_are_drawn_by_seed_and_sample)
     cr_assert_eq(trained_open("w.npz", &t), EXIT_PASS);
     for (int64_t sample = 0; sample < DRAWS; sample++) {
         changed_network n;
-        cr_assert_eq(changed_network_open(t, change_of("random"), 3, sample, &n), EXIT_PASS);
+        cr_assert_eq(changed_network_open(t, change_find("random"), 3, sample, &n), EXIT_PASS);
         for (int64_t block = 0; block < DEPTH; block++) {
             const atn_sampling *s = &n.descs[block].sampling;
             cr_assert_eq(s->count, LANDMARKS);
@@ -494,7 +494,7 @@ static void take_noise(const char *name, const fashion_set *set, int64_t picture
 {
     enum { SIDE = FASHION_SIDE };
     static float pixels[SIDE * SIDE], clean[SIDE * SIDE];
-    changed_picture(change_of(name), set, picture, SIDE, seed, sample, pixels);
+    changed_picture(change_find(name), set, picture, SIDE, seed, sample, pixels);
     fashion_image(set, picture, FASHION_WHOLE, SIDE, clean);
     for (int i = 0; i < SIDE * SIDE; i++)
         noise[i] = (double)pixels[i] - (double)clean[i];

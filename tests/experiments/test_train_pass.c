@@ -21,7 +21,7 @@ typedef struct {
 
 /* 14 x 14 tokens, 2 heads of 4 channels. The parameters' scales are of the test's own, such that
  * every layer matters and no exponential saturates. */
-static network make(const char *name)
+static network make(const char *name, const char *change_name)
 {
     model_shape shape;
     cr_assert(model_defaults(name, &shape), "%s", name);
@@ -30,6 +30,7 @@ static network make(const char *name)
     shape.depth = 2;
     shape.classes = LABELS;
     shape.landmarks = 4;
+    cr_assert(model_change(&shape, change_find(change_name)), "%s %s", name, change_name);
     network w = {0};
     cr_assert_eq(model_create(&shape, &w.m), EXIT_PASS);
     w.parameters = must_allocate((size_t)w.m.size, sizeof *w.parameters);
@@ -70,16 +71,20 @@ static void release(network *w)
 /* Variants whose gradient is that of what they compute. The differences' steps are short where
  * there are kinks and jumps. */
 static const struct {
-    const char *name;
+    const char *name, *change;
     double step;
-} operators[] = {{"soft/exact", 1e-5}, {"softpp/code", 1e-5},
-                 {"gaussian", 1e-5},   {"softmax", 1e-5},
-                 {"sima", 1e-6},       {"xnorm", 1e-5},
-                 {"linformer", 1e-5},  {"performer", 1e-5},
-                 {"rff", 1e-5},        {"nystromformer/exact", 1e-5},
-                 {"xca", 1e-5},        {"efficient", 1e-5},
-                 {"elu", 1e-5},        {"cosformer", 1e-6},
-                 {"lsh", 1e-6}};
+} operators[] = {{"soft/exact", "none", 1e-5},   {"softpp/code", "none", 1e-5},
+                 {"gaussian", "none", 1e-5},     {"softmax", "none", 1e-5},
+                 {"sima", "none", 1e-6},         {"xnorm", "none", 1e-5},
+                 {"linformer", "none", 1e-5},    {"performer", "none", 1e-5},
+                 {"rff", "none", 1e-5},          {"nystromformer/exact", "none", 1e-5},
+                 {"xca", "none", 1e-5},          {"efficient", "none", 1e-5},
+                 {"elu", "none", 1e-5},          {"cosformer", "none", 1e-6},
+                 {"lsh", "none", 1e-6},          {"soft/exact", "pool", 1e-5},
+                 {"soft/exact", "random", 1e-5}, {"softpp/code", "first", 1e-5},
+                 {"softmax", "symmetric", 1e-5}, {"sima", "l2", 1e-6},
+                 {"sima", "no-norm", 1e-6},      {"sima", "relu", 1e-6},
+                 {"sima", "one-head", 1e-6}};
 enum { OPERATORS = sizeof operators / sizeof *operators };
 
 /* The loss a way along u from the parameter. */
@@ -100,7 +105,7 @@ static double loss_at(const network *w, const model_parameter *p, const double *
 static void check_parameter(int op, const network *w, const model_parameter *p,
                             const double *gradient)
 {
-    const char *name = operators[op].name;
+    const char *name = operators[op].name, *change_name = operators[op].change;
     const double h = operators[op].step;
     double *u = must_allocate((size_t)p->count, sizeof *u), slope = 0, size = 0, length = 0;
     random_stream *stream = random_create(2, p->name, 0);
@@ -116,15 +121,17 @@ static void check_parameter(int op, const network *w, const model_parameter *p,
     }
     double differences = (loss_at(w, p, u, h) - loss_at(w, p, u, -h)) / (2 * h);
     cr_expect(p->fixed || fabs(slope - differences) <= 1e-6 * sqrt(size) + 2e-9,
-              "%s %s: %.12g, %.12g of %g", name, p->name, slope, differences, sqrt(size));
-    cr_expect(p->fixed ? size == 0 : size > 0, "%s %s: gradient of size %g", name, p->name, size);
+              "%s %s %s: %.12g, %.12g of %g", name, change_name, p->name, slope, differences,
+              sqrt(size));
+    cr_expect(p->fixed ? size == 0 : size > 0, "%s %s %s: gradient of size %g", name, change_name,
+              p->name, size);
     free(u);
 }
 
 Test(train_pass, gradients_are_those_of_differences, .timeout = 120)
 {
     for (int i = 0; i < OPERATORS; i++) {
-        network w = make(operators[i].name);
+        network w = make(operators[i].name, operators[i].change);
         train_case c = case_of(&w);
         double *gradient = must_allocate((size_t)w.m.size, sizeof *gradient);
         train_run_f64(&c, NULL, gradient);
@@ -141,7 +148,7 @@ Test(train_pass, f32_is_f64_rounded)
 {
     const double most = 10 * WIDTH * 0x1p-24;
     for (int i = 0; i < OPERATORS; i++) {
-        network w = make(operators[i].name);
+        network w = make(operators[i].name, operators[i].change);
         train_case c = case_of(&w);
         double logits[2][IMAGES * LABELS], *gradients[2], apart = 0, size = 0;
         for (int k = 0; k < 2; k++)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "networks/changed.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/random.h"
+#include "common/report.h"
+
+bool change_applies(const change *c, const model_shape *shape)
+{
+    bool attention = c->edit && c->operators != changes[CHANGE_NONE].operators;
+    return c->after && change_is_of(c, shape->attention, shape->variant) &&
+           (!attention || shape->change == &changes[CHANGE_NONE]) &&
+           (!c->factor || shape->side == FASHION_SIDE);
+}
+
+static void draw_landmarks(changed_network *n, uint64_t seed, int64_t sample)
+{
+    int64_t m = n->descs[0].sampling.count, depth = n->m.shape.depth;
+    n->indices = change_draw_landmarks(seed, sample, depth, n->m.tokens, m);
+    for (int64_t i = 0; i < depth; i++)
+        n->descs[i].sampling.indices = n->indices + i * m;
+}
+
+/* An attention in a narrow type takes parameters in that type. */
+static void round_parameters(changed_network *n)
+{
+    for (int64_t i = 0; i < n->m.parameter_count; i++) {
+        const model_parameter *p = &n->m.parameters[i];
+        if (strstr(p->name, ".attention."))
+            atn_storage_round(n->descs[0].storage, p->count, n->data + p->offset);
+    }
+}
+
+int changed_network_open(const trained *t, const change *c, uint64_t seed, int64_t sample,
+                         changed_network *n)
+{
+    *n = (changed_network){0};
+    model_shape shape = model_enlarged(trained_shape(t), c->factor ? c->factor : 1);
+    if (c->same_m)
+        shape.landmarks = trained_shape(t)->landmarks;
+    double *data;
+    int code = trained_network(t, &shape, &n->m, &data);
+    if (code == EXIT_PASS) {
+        n->data = must_allocate((size_t)n->m.size, sizeof *n->data);
+        n->descs = must_allocate((size_t)shape.depth, sizeof *n->descs);
+        for (int64_t i = 0; i < n->m.size; i++)
+            n->data[i] = (float)data[i];
+        for (int64_t i = 0; i < shape.depth; i++) {
+            n->descs[i] = model_attention(&n->m, i, ATN_F32, n->data);
+            if (c->edit)
+                c->edit(c, &n->descs[i]);
+        }
+        if (change_has_drawn_landmarks(c))
+            draw_landmarks(n, seed, sample);
+        round_parameters(n);
+    }
+    free(data);
+    return code;
+}
+
+void changed_network_free(changed_network *n)
+{
+    free(n->indices);
+    free(n->descs);
+    free(n->data);
+    model_free(&n->m);
+}
+
+void changed_picture(const change *c, const fashion_set *set, int64_t picture, int64_t side,
+                     uint64_t seed, int64_t sample, float *pixels)
+{
+    fashion_image(set, picture, FASHION_WHOLE, side, pixels);
+    if (c->noise == 0)
+        return;
+    char *purpose = must_format("noise %" PRId64, sample);
+    random_stream *r = random_create(seed, purpose, (uint64_t)picture);
+    for (int64_t i = 0; i < side * side; i++)
+        pixels[i] += (float)(c->noise * random_normal(r));
+    random_free(r);
+    free(purpose);
+}
