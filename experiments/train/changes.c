@@ -50,8 +50,7 @@ static void set_storage(const change *c, atn_attention_desc *desc)
 
 #define STEPS(n)                                                                                   \
     {                                                                                              \
-        .name = "steps-" #n,                                                                       \
-        .description = #n " steps of the inverse's iteration instead of 20",                       \
+        .name = "steps-" #n, .description = #n " steps of the inverse's iteration instead of 20",  \
         .operators = SOFT_ONLY, .before = true, .after = true, .iterated = true,                   \
         .edit = set_steps, .value = n                                                              \
     }
@@ -69,7 +68,11 @@ static void set_storage(const change *c, atn_attention_desc *desc)
     }
 
 const change changes[] = {
-    [CHANGE_NONE] = {.name = "none", .description = "nothing is changed", .operators = ALL, .before = true, .after = true},
+    [CHANGE_NONE] = {.name = "none",
+                     .description = "nothing is changed",
+                     .operators = ALL,
+                     .before = true,
+                     .after = true},
     STEPS(2),
     STEPS(3),
     STEPS(5),

@@ -41,15 +41,15 @@ static const char *verdict_of(const spread *s)
       "the operator's first networks, with which these are compared; missing where they are "      \
       "these",                                                                                     \
       compared, cell_text(last, reference, "variant"))                                             \
-    X(TEXT_IF, against_change, "", "their change", compared,                                       \
-      cell_text(last, reference, "change"))                                                        \
+    X(TEXT_IF, against_change, "", "their change", compared, cell_text(last, reference, "change")) \
     X(INTEGER_IF, pairs, "", "seeds that both were trained with", compared, pairs.count)           \
     X(REAL_IF, difference, "", "mean over the pairs, this accuracy less that one",                 \
-      compared && pairs.count > 0, pairs.mean)                                                     \
-    X(REAL_IF, interval, "", "95 % of such means are so near the true one (Student's paired test)", \
-      compared && pairs.count > 1, interval_of(&pairs))                                            \
+      compared &&pairs.count > 0, pairs.mean)                                                      \
+    X(REAL_IF, interval, "",                                                                       \
+      "95 % of such means are so near the true one (Student's paired test)",                       \
+      compared &&pairs.count > 1, interval_of(&pairs))                                             \
     X(TEXT_IF, verdict, "", "no difference: within the interval; else lower or higher",            \
-      compared && pairs.count > 1, verdict_of(&pairs))
+      compared &&pairs.count > 1, verdict_of(&pairs))
 
 const column seeds_columns[SEEDS_COLUMNS] = {SEEDS_ROW(LIST_COLUMN)};
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import struct
 import subprocess
 import sys
@@ -72,8 +73,9 @@ def columns():
     """What they hold, each another value, and what the weights say of themselves."""
     with open("one/train.csv", newline="") as file:
         last = list(csv.DictReader(file))[5]
-    number = {name: float(last[name]) for name in last if name not in ("operator", "variant")}
-    check((last["operator"], last["variant"], last["seed"]) == ("sima", "paper", "1"), f"row: {last}")
+    texts = ("operator", "variant", "change")
+    number = {name: float(last[name]) for name in last if name not in texts}
+    check([last[name] for name in (*texts, "seed")] == ["sima", "paper", "none", "1"], f"row: {last}")
     check(len(set(last.values())) == len(last), f"no two columns are equal: {last}")
     check(number["epoch"] == 3 and number["steps"] == 24, "eight batches of 32 in 256 pictures, thrice")
     check(abs(number["rate"] - 2e-5) < 1e-12, f"the rate ends at a hundredth: {last['rate']}")
@@ -137,7 +139,8 @@ def numbers(path, name):
     return struct.unpack(f"<{(len(content) - 128) // 4}f", content[128:])
 
 
-SHORT = ["train", "--dataset", "data", "--operator", "sima", "--patch", "4", "--epochs", "1", "--images", "64"]
+BRIEF = ["train", "--dataset", "data", "--epochs", "1", "--images", "64"]
+SHORT = [*BRIEF, "--patch", "4", "--operator", "sima"]
 
 
 def shapes():
@@ -154,6 +157,67 @@ def shapes():
         words = ["run", "spectral/softmax", "--n", str(tokens), "--samples", "1", "--input", f"trained:{path}"]
         child = subprocess.run([program, *words, "--out", "tokens"], capture_output=True, text=True)
         check(child.returncode == 0, f"{words}: {child.stderr}")
+
+
+def changes():
+    """--change: the rows, files and metadata of changed networks, and their accuracies when they are read again."""
+    operators = {"soft-code": ("none", "pool", "random", "exact", "m-4"), "sima-paper": ("none", "relu", "one-head")}
+    given = "none,pool,random,exact,m-4,relu,one-head"
+    subprocess.run([program, *BRIEF, "--operator", "soft/code,sima", "--change", given, "--seed", "1,2,3", "--out", "changed"],
+                   check=True, capture_output=True)
+    found = rows("changed")
+    want = {(name, change, seed) for name in operators for change in operators[name] for seed in (1, 2, 3)}
+    check({(f"{row['operator']}-{row['variant']}", row["change"], int(row["seed"])) for row in found} == want, "the rows")
+    files, accuracies = {}, {}
+    for name, change, seed in sorted(want):
+        path = f"changed/trained/{name}{'' if change == 'none' else '-' + change}-seed{seed}.npz"
+        files[name, change, seed] = path
+        said = json.loads(member(path, "metadata.json"))
+        accuracies[name, change, seed] = said["test_accuracy"]
+        check(said.get("change", "none") == change, f"{path}: {said}")
+        check(said["heads"] == (1 if change == "one-head" else 2) and said["landmarks"] == (4 if change == "m-4" else 49),
+              f"{path}: {said}")
+        arrays = zipfile.ZipFile(path).namelist()
+        check(("blocks.0.attention.conv.npy" in arrays) == (name == "soft-code" and change not in ("pool", "random")),
+              f"{path}: the convolution")
+    check(len(weights("changed")) == len(want) == len(set(weights("changed").values())), "all weights differ")
+    readable = [path for (_, change, seed), path in files.items() if change != "one-head" and seed == 1]  # heads are 32 wide
+    subprocess.run([program, "run", "networks/accuracy", "--dataset", "data", "--network", ",".join(readable), "--out",
+                    "again"], check=True, capture_output=True)
+    with open("again/networks/accuracy.csv", newline="") as file:
+        again = [float(row["accuracy"]) for row in csv.DictReader(file) if row["change"] == "none"]
+    expected = [accuracies[key] for key, path in files.items() if path in readable]
+    check(again == expected, f"read again: {again}, trained: {expected}")
+    seeds_table(accuracies)
+    for operator, change, seed, says in (("soft", "pol", 1, "pool"), ("soft", "noise-1", 1, "expected one of none"),
+                                         ("sima", "pool", 1, "expected one for these operators"),
+                                         ("soft", "random", 2 ** 53 + 2, "expected at most")):
+        more = ["--operator", operator, "--change", change, "--seed", str(seed)]
+        child = subprocess.run([program, *BRIEF, *more, "--out", "x"], capture_output=True, text=True)
+        check(child.returncode == 2 and says in child.stderr and child.stderr.count("\n") == 1, f"{more}: {child.stderr}")
+
+
+def seeds_table(accuracies):
+    """train_seeds.csv is what the accuracies of three seeds make."""
+    quantile = 0.95 * (2 / (1 - 0.95 ** 2)) ** 0.5  # of Student's t with 2 degrees of freedom, at 0.975
+    with open("changed/train_seeds.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    check(len(table) == len(accuracies) // 3, f"{len(table)} networks")
+    for row in table:
+        name, change = f"{row['operator']}-{row['variant']}", row["change"]
+        own = [accuracies[name, change, seed] for seed in (1, 2, 3)]
+        apart = [accuracies[name, change, seed] - accuracies[name, "none", seed] for seed in (1, 2, 3)]
+        want = {"seeds": 3, "accuracy": statistics.mean(own), "deviation": statistics.stdev(own)}
+        if change != "none":
+            interval = quantile * statistics.stdev(apart) / 3 ** 0.5
+            want |= {"pairs": 3, "difference": statistics.mean(apart), "interval": interval}
+            verdict = "lower" if want["difference"] < -interval else "higher" if want["difference"] > interval else "no difference"
+            check((row["against_variant"], row["against_change"]) == (name.split("-")[1], "none"), f"{row}")
+            check(row["verdict"] == verdict, f"{row}: {verdict}")
+        else:
+            check(not any(row[key] for key in ("against_change", "pairs", "difference", "interval", "verdict")), f"{row}")
+        for key, value in want.items():
+            check(abs(float(row[key]) - value) < 1e-12, f"{name} {change}: {key} {row[key]}, {value}")
 
 
 def starts():
@@ -268,7 +332,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, columns, options, kept_epochs, shapes, starts, odd_checkpoints, stopped_runs, shards, refused, shipped):
+    for step in (whole_runs, columns, options, kept_epochs, shapes, changes, starts, odd_checkpoints, stopped_runs, shards, refused, shipped):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")

@@ -68,6 +68,78 @@ Test(train_model, sizes_by_hand)
     }
 }
 
+static bool samples(const char *name)
+{
+    return strncmp(name, "soft", 4) == 0 && strncmp(name, "softmax", 7) != 0;
+}
+
+static model make_changed(const char *name, const char *change_name, uint64_t seed)
+{
+    model m;
+    model_shape shape;
+    cr_assert(model_defaults(name, &shape) && model_change(&shape, change_find(change_name)),
+              "%s %s", name, change_name);
+    shape.seed = seed;
+    cr_assert_eq(model_create(&shape, &m), EXIT_PASS);
+    return m;
+}
+
+/* What each change adds to the parameters of a block, by hand, and to its description. */
+Test(train_model, a_change_is_in_the_network)
+{
+    enum { CONVOLUTION = 32 * 32 * 4, NORM = 2 * 32, KEYS = 64 * 65 };
+    static const struct {
+        const char *name, *change;
+        int more, heads, steps, count; /* count: of the landmarks that are no convolution's */
+        atn_inverse_method inverse;
+        atn_sampling_kind sampling;
+    } rows[] = {
+        {"soft", "none", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"soft", "steps-5", 0, 2, 5, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"soft", "exact", 0, 2, 0, 0, ATN_INVERSE_PIVOTED_CHOLESKY, ATN_SAMPLING_CONV_CODE},
+        {"soft", "pool", -CONVOLUTION - NORM, 2, 20, 49, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_POOL},
+        {"soft", "first", -CONVOLUTION - NORM, 2, 20, 49, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_FIRST},
+        {"softpp/paper", "random", -CONVOLUTION - NORM, 2, 20, 49, ATN_INVERSE_NR_PAPER,
+         ATN_SAMPLING_INDICES},
+        {"soft", "m-4", 32 * 32 * 45, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"soft", "m-196", -32 * 32 * 3, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"softmax", "symmetric", -KEYS, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"sima", "one-head", 0, 1, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static float values[1 << 19];
+        model without = make(rows[i].name), m = make_changed(rows[i].name, rows[i].change, 1);
+        atn_attention_desc desc = model_attention(&m, 1, ATN_F32, values);
+        cr_expect_eq(m.size - without.size, 4 * rows[i].more, "%s %s: %d", rows[i].name,
+                     rows[i].change, (int)(m.size - without.size));
+        cr_expect_eq(m.shape.heads, rows[i].heads);
+        cr_expect_eq(desc.sampling.kind, rows[i].sampling, "%s", rows[i].change);
+        cr_expect_eq(desc.sampling.count, rows[i].count, "%s", rows[i].change);
+        if (samples(rows[i].name)) {
+            cr_expect_eq(desc.inverse.method, rows[i].inverse, "%s", rows[i].change);
+            cr_expect(rows[i].steps == 0 || desc.inverse.iterations == rows[i].steps, "%s",
+                      rows[i].change);
+        }
+        model_free(&without);
+        model_free(&m);
+    }
+}
+
+/* In rising order, each block and seed its own. */
+Test(train_model, drawn_landmarks)
+{
+    model a = make_changed("soft", "random", 1), b = make_changed("soft", "random", 2);
+    for (int64_t block = 0; block < a.shape.depth; block++) {
+        const int64_t *places = a.blocks[block].landmarks;
+        for (int i = 0; i < 49; i++)
+            cr_expect(places[i] >= 0 && places[i] < 196 && (i == 0 || places[i] > places[i - 1]));
+        cr_expect_arr_neq(places, b.blocks[block].landmarks, 49 * sizeof *places);
+        cr_expect(block == 0 || memcmp(places, a.blocks[0].landmarks, 49 * sizeof *places) != 0);
+    }
+    model_free(&a);
+    model_free(&b);
+}
+
 Test(train_model, starts_by_the_seed)
 {
     model m = make("soft");

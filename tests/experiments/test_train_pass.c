@@ -169,3 +169,28 @@ Test(train_pass, f32_is_f64_rounded)
         release(&w);
     }
 }
+
+/* An MLP with ReLU gives the same if what goes into ReLU is doubled and what comes out of it is
+ * halved, which GELU does not. */
+Test(train_pass, a_change_to_relu)
+{
+    for (int relu = 0; relu < 2; relu++) {
+        network w = make("sima", relu ? "relu" : "none");
+        train_case c = case_of(&w);
+        double logits[2][IMAGES * LABELS], most = 0;
+        train_run_f64(&c, logits[0], NULL);
+        for (int64_t i = 0; i < w.m.parameter_count; i++) {
+            const model_parameter *p = &w.m.parameters[i];
+            double factor = strstr(p->name, ".hidden.")      ? 2
+                            : strstr(p->name, ".mlp.weight") ? 0.5
+                                                             : 1;
+            for (int64_t k = 0; k < p->count; k++)
+                w.parameters[p->offset + k] *= factor;
+        }
+        train_run_f64(&c, logits[1], NULL);
+        for (int k = 0; k < IMAGES * LABELS; k++)
+            most = fmax(most, fabs(logits[0][k] - logits[1][k]));
+        cr_expect(relu ? most == 0 : most > 1e-3, "%s: %g", relu ? "ReLU" : "GELU", most);
+        release(&w);
+    }
+}

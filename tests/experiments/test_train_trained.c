@@ -279,6 +279,50 @@ Test(train_trained, a_network_of_larger_pictures)
     release(&w);
 }
 
+/* Landmarks at drawn places are not in the file, but the seed that drew them is. */
+Test(train_trained, a_network_with_drawn_landmarks)
+{
+#define CHANGED(more)                                                                              \
+    "{\"operator\": \"soft\", \"variant\": \"code\", " more ", \"side\": 28, \"patch\": 2, "       \
+    "\"width\": 64, \"heads\": 2, \"depth\": 2, \"hidden\": 128, \"landmarks\": 49}"
+    enum { SIDE = 14 };
+    network w;
+    model_shape shape;
+    trained_head h;
+    cr_assert(model_defaults("soft/code", &shape) && model_change(&shape, change_find("random")));
+    shape.depth = DEPTH;
+    shape.seed = 6;
+    cr_assert_eq(model_create(&shape, &w.m), EXIT_PASS);
+    w.data = must_allocate((size_t)w.m.size, sizeof *w.data);
+    model_initialise(&w.m, 3, w.data);
+    write_weights(&w, CHANGED("\"change\": \"random\", \"seed\": 6"), NULL);
+    trained *t = open_trained("w.npz");
+    const input_draw draw = {.height = SIDE, .width = SIDE, .seed = 1};
+    cr_assert_eq(trained_head_open(t, 1, &draw, &h), EXIT_PASS);
+    cr_expect_eq(h.desc.sampling.kind, ATN_SAMPLING_INDICES);
+    cr_expect_eq(h.desc.sampling.count, LANDMARKS);
+    cr_expect_arr_eq(h.desc.sampling.indices, w.m.blocks[1].landmarks,
+                     LANDMARKS * sizeof *w.m.blocks[1].landmarks);
+    trained_head_free(&h);
+    trained_free(t);
+    static const char *const wrong[] = {
+        CHANGED("\"change\": \"random\""),
+        CHANGED("\"change\": \"random\", \"seed\": -1"),
+        CHANGED("\"change\": \"random\", \"seed\": 0.5"),
+        CHANGED("\"change\": \"random\", \"seed\": 9007199254740994"),
+        CHANGED("\"change\": \"random\", \"seed\": \"6\""),
+        CHANGED("\"change\": \"nothing\", \"seed\": 6"),
+        CHANGED("\"change\": \"side-56\", \"seed\": 6"),
+        CHANGED("\"change\": \"l2\", \"seed\": 6"),
+        CHANGED("\"change\": 1, \"seed\": 6"),
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        write_weights(&w, wrong[i], NULL);
+        expect_refused("w.npz", "metadata.json is not that of a network", EXIT_ENVIRONMENT);
+    }
+    release(&w);
+}
+
 static void expect_refused(const char *text, const char *expected, int want)
 {
     trained *t;
