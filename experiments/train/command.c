@@ -5,6 +5,7 @@
 
 #include "common/printout.h"
 #include "common/report.h"
+#include "train/changes.h"
 
 static void print_help(void)
 {
@@ -19,6 +20,10 @@ static void print_help(void)
         "The pictures come from Debian's package dataset-fashion-mnist.\n"
         "%s\n\nexample: %s\n",
         DEFAULT_PATCH, DEFAULT_PATCH, train.defaults, train.example);
+    printf("\nchanges, with which networks can be trained (--change)\n");
+    for (int i = 0; i < change_count; i++)
+        if (changes[i].before)
+            printf("  %-16s  %s\n", changes[i].name, changes[i].description);
 }
 
 static int run(const program_options *s, int count, const char *const *words)

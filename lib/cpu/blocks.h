@@ -37,6 +37,16 @@ bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *t
                int64_t *choices, void *work);
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
 
+/* Of LayerNorm over a row, with eps 1e-5: its mean and 1 / sqrt(variance + eps). */
+typedef struct {
+    double mean, rate;
+} layer_norm_moments;
+layer_norm_moments R(layer_norm_moments_of)(int64_t d, const real *row);
+/* LayerNorm's values of d channels: u_c = (row_c - mean) rate, and x_c = u_c weight_c + bias_c; u
+ * may be null, weight and bias too (1 and 0). */
+void R(layer_norm)(layer_norm_moments moments, int64_t d, const real *weight, const real *bias,
+                   const real *row, double *u, double *x);
+
 /* The samplings that depend on the tokens: fills choices (core_sampling_choices). The tokens are
  * finite. Returns the centroids (m x d, in work) for kmeans with steps, otherwise null. work:
  * choose_work doubles. */

@@ -3,7 +3,7 @@
  * products.c, triangular.c, tridiagonal.c). No sum is reordered, and a product is fused with the
  * addition or subtraction that follows (one rounding) where the set has such an instruction. So
  * AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are SLEEF's (at most 1
- * ulp). */
+ * ulp; erfc in gelu 1.5). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -47,6 +47,9 @@ typedef struct {
     /* sines_i = sin(x_i), x_i = cos(x_i) */
     void (*sincos)(int64_t count, real *x, real *sines);
     void (*sincos_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
+    /* x_i becomes x_i Phi(x_i), Phi the normal distribution's function (Hendrycks and Gimpel 2016),
+     * slopes_i its derivative; slopes may be null. In double in either copy. */
+    void (*gelu)(int64_t count, double *x, double *slopes);
     /* Transposes rows x columns to columns x rows, with row stride `width`, padded with 0. */
     void (*transpose)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
                       int64_t width);

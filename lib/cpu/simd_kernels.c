@@ -9,16 +9,19 @@
 #define VECTORS    4
 #define SINCOS_F32 Sleef_sincosf16_u10avx512f
 #define SINCOS_F64 Sleef_sincosd8_u10avx512f
+#define ERFC_F64   Sleef_erfcd8_u15avx512f
 #elif defined(SIMD_AVX2)
 #define TOKENS     4 /* 8 sums in 16 registers */
 #define VECTORS    2
 #define SINCOS_F32 Sleef_sincosf8_u10avx2
 #define SINCOS_F64 Sleef_sincosd4_u10avx2
+#define ERFC_F64   Sleef_erfcd4_u15avx2
 #else /* without a set's name: any x86-64 processor's; on aarch64 AdvSIMD's */
 #define TOKENS     2
 #define VECTORS    4
 #define SINCOS_F32 Sleef_sincosf4_u10
 #define SINCOS_F64 Sleef_sincosd2_u10
+#define ERFC_F64   Sleef_erfcd2_u15
 #endif
 
 #ifdef REAL_F32
@@ -120,6 +123,35 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
 
 SINCOS_LOOP(sincos_real, real, lanes, SINCOS)
 SINCOS_LOOP(sincos_f64, double, lanes_f64, SINCOS_F64)
+
+/* x Phi(x), and the derivative Phi(x) + x phi(x), which costs an exponential, where it is asked
+ * for. Phi(x) = erfc(-x / sqrt(2)) / 2 keeps its digits where it is small. */
+static inline lanes_f64 gelu_lanes(lanes_f64 x, lanes_f64 *slope)
+{
+    static const double root_half = 0.70710678118654752, over_root_two_pi = 0.39894228040143268;
+    lanes_f64 phi = 0.5 * (lanes_f64)ERFC_F64(-root_half * x);
+    if (slope)
+        *slope = phi + x * (lanes_f64)EXP_F64(-0.5 * x * x) * over_root_two_pi;
+    return x * phi;
+}
+
+static void gelu(int64_t count, double *x, double *slopes)
+{
+    enum { WIDTH = sizeof(lanes_f64) / sizeof *x };
+    int64_t i = 0;
+    for (; i + WIDTH <= count; i += WIDTH)
+        *(lanes_f64 *)(x + i) =
+            gelu_lanes(*(lanes_f64 *)(x + i), slopes ? (lanes_f64 *)(slopes + i) : NULL);
+    if (i == count)
+        return;
+    size_t rest = (size_t)(count - i) * sizeof *x;
+    lanes_f64 last = {0}, slope;
+    memcpy(&last, x + i, rest);
+    last = gelu_lanes(last, slopes ? &slope : NULL);
+    memcpy(x + i, &last, rest);
+    if (slopes)
+        memcpy(slopes + i, &slope, rest);
+}
 
 static lanes larger(lanes a, lanes b)
 {
@@ -285,6 +317,7 @@ const simd R(simd) = {
     .exponentials = exponentials,
     .sincos = sincos_real,
     .sincos_f64 = sincos_f64,
+    .gelu = gelu,
     .transpose = R(transpose_padded),
     .largest = largest,
     .eliminate = eliminate,

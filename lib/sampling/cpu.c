@@ -4,6 +4,8 @@
 #include "cpu/blocks.h"
 #include "sampling/plan.h"
 
+enum { CHANNELS = 64 }; /* of a row that are normalised at a time, in double */
+
 typedef struct {
     const atn_sampling *sampling;
     int64_t n, d, m, stride, landmark_stride;
@@ -82,20 +84,46 @@ static void conv(const job *j)
     }
 }
 
-/* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), which the published code applies to the
- * convolution's output (neither is in the papers). */
+layer_norm_moments R(layer_norm_moments_of)(int64_t d, const real *row)
+{
+    enum { LANES = 8 }; /* partial sums, as in R(dot) */
+    double sums[LANES] = {0}, squares[LANES] = {0}, mean = 0, variance = 0;
+    for (int64_t c = 0; c < d; c++)
+        sums[c % LANES] += (double)row[c];
+    for (int lane = 0; lane < LANES; lane++)
+        mean += sums[lane] / (double)d;
+    for (int64_t c = 0; c < d; c++)
+        squares[c % LANES] += ((double)row[c] - mean) * ((double)row[c] - mean);
+    for (int lane = 0; lane < LANES; lane++)
+        variance += squares[lane] / (double)d;
+    return (layer_norm_moments){mean, 1 / sqrt(variance + 1e-5)};
+}
+
+void R(layer_norm)(layer_norm_moments moments, int64_t d, const real *weight, const real *bias,
+                   const real *row, double *u, double *x)
+{
+    for (int64_t c = 0; c < d; c++) {
+        double value = ((double)row[c] - moments.mean) * moments.rate;
+        if (u)
+            u[c] = value;
+        x[c] = value * (weight ? (double)weight[c] : 1) + (bias ? (double)bias[c] : 0);
+    }
+}
+
+/* LayerNorm over d, then GELU(x) = x Phi(x), which the published code applies to the convolution's
+ * output (neither is in the papers). */
 static void norm_gelu(int64_t d, const real *weight, const real *bias, real *row)
 {
-    double mean = 0, variance = 0;
-    for (int64_t c = 0; c < d; c++)
-        mean += (double)row[c] / (double)d;
-    for (int64_t c = 0; c < d; c++)
-        variance += ((double)row[c] - mean) * ((double)row[c] - mean) / (double)d;
-    double inverse = 1 / sqrt(variance + 1e-5);
-    for (int64_t c = 0; c < d; c++) {
-        double x = ((double)row[c] - mean) * inverse;
-        x = x * (weight ? (double)weight[c] : 1) + (bias ? (double)bias[c] : 0);
-        row[c] = (real)(x * 0.5 * erfc(-x / sqrt(2.0)));
+    layer_norm_moments moments = R(layer_norm_moments_of)(d, row);
+    double x[CHANNELS];
+    for (int64_t first = 0; first < d; first += CHANNELS) {
+        int64_t count = d - first < CHANNELS ? d - first : CHANNELS;
+        R(layer_norm)
+        (moments, count, weight ? weight + first : NULL, bias ? bias + first : NULL, row + first,
+         NULL, x);
+        R(simd).gelu(count, x, NULL);
+        for (int64_t c = 0; c < count; c++)
+            row[first + c] = (real)x[c];
     }
 }
 

@@ -6,6 +6,7 @@
 
 /* Landmarks whose windows are copied at a time for the gradient of the weights. */
 enum { WINDOWS = 64 };
+enum { CHANNELS = 64 }; /* of a row that are normalised at a time, in double */
 
 typedef struct {
     const atn_sampling *sampling;
@@ -75,35 +76,37 @@ static void conv(const job *j)
     }
 }
 
-/* The derivative of x Phi(x): Phi(x) + x phi(x). */
-static double gelu_slope(double x)
-{
-    return 0.5 * erfc(-x / sqrt(2.0)) + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
-}
-
-/* Backward of LayerNorm (eps 1e-5) and GELU for one row: grad, the gradient of the output, becomes
- * that of `row`. sums: d elements of the weight's gradient, then d of the bias's. */
+/* Backward of LayerNorm and GELU for one row: grad, the gradient of the output, becomes that of
+ * `row`. sums: d elements of the weight's gradient, then d of the bias's. */
 static void norm_gelu(int64_t d, const real *weight, const real *bias, const real *row, real *grad,
                       double *sums)
 {
-    double mean = 0, variance = 0, slopes = 0, projection = 0;
-    for (int64_t c = 0; c < d; c++)
-        mean += (double)row[c] / (double)d;
-    for (int64_t c = 0; c < d; c++)
-        variance += ((double)row[c] - mean) * ((double)row[c] - mean) / (double)d;
-    double inverse = 1 / sqrt(variance + 1e-5);
-    for (int64_t c = 0; c < d; c++) {
-        double x = ((double)row[c] - mean) * inverse, w = weight ? (double)weight[c] : 1;
-        double slope = (double)grad[c] * gelu_slope(x * w + (bias ? (double)bias[c] : 0));
-        sums[c] += slope * x;
-        sums[d + c] += slope;
-        slopes += slope * w / (double)d;
-        projection += slope * w * x / (double)d;
-        grad[c] = (real)(slope * w);
+    enum { LANES = 8 }; /* partial sums, as in R(dot) */
+    layer_norm_moments moments = R(layer_norm_moments_of)(d, row);
+    double u[CHANNELS], x[CHANNELS], slopes[CHANNELS];
+    double shifts[LANES] = {0}, projections[LANES] = {0}, shift = 0, projection = 0;
+    for (int64_t first = 0; first < d; first += CHANNELS) {
+        int64_t count = d - first < CHANNELS ? d - first : CHANNELS;
+        const real *w = weight ? weight + first : NULL;
+        real *g = grad + first;
+        R(layer_norm)(moments, count, w, bias ? bias + first : NULL, row + first, u, x);
+        R(simd).gelu(count, x, slopes);
+        for (int64_t c = 0; c < count; c++) {
+            double by_x = (double)g[c] * slopes[c], by_u = by_x * (w ? (double)w[c] : 1);
+            sums[first + c] += by_x * u[c];
+            sums[d + first + c] += by_x;
+            shifts[c % LANES] += by_u;
+            projections[c % LANES] += by_u * u[c];
+            g[c] = (real)by_u;
+        }
+    }
+    for (int lane = 0; lane < LANES; lane++) {
+        shift += shifts[lane] / (double)d;
+        projection += projections[lane] / (double)d;
     }
     for (int64_t c = 0; c < d; c++) {
-        double x = ((double)row[c] - mean) * inverse;
-        grad[c] = (real)(inverse * ((double)grad[c] - slopes - x * projection));
+        double value = ((double)row[c] - moments.mean) * moments.rate;
+        grad[c] = (real)(moments.rate * ((double)grad[c] - shift - value * projection));
     }
 }
 

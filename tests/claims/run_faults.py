@@ -49,6 +49,7 @@ PROGRAMS = {
     "fused": ("tests/gpu/test_fused", ("tests/gpu/test_[efm]*.c",)),
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
     "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
+    "simd": ("tests/operators/test_simd_f32", ("tests/operators/test_simd.c",)),
     "matrix": ("tests/operators/test_matrix_f32", ("tests/operators/test_matrix.c",)),
 }
 CLI = ("check", "machine", "report", "run", "shards", "train", "failures")

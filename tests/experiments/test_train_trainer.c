@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "scratch.h"
@@ -112,6 +113,22 @@ Test(train_trainer, a_plan_names_all_that_the_weights_depend_on)
              "\"smoothing\": 0.125, \"train_sha256\": \"train\", "
              "\"test_sha256\": \"test\"");
     free(got);
+    trainer_free(t);
+}
+
+/* The file of weights names the seed, and no landmarks. */
+Test(train_trainer, random_landmarks_are_those_of_the_seed)
+{
+    training plan = small_plan("soft/code");
+    plan.shape.patch = DEFAULT_PATCH;
+    cr_assert(model_change(&plan.shape, change_find("random")));
+    plan.seed = 6;
+    trainer *t = begin(&plan);
+    const model *m = trainer_model(t);
+    int64_t count = m->shape.depth * m->shape.landmarks;
+    int64_t *want = change_draw_landmarks(6, 0, m->shape.depth, m->tokens, m->shape.landmarks);
+    cr_expect_arr_eq(m->landmarks, want, (size_t)count * sizeof *want);
+    free(want);
     trainer_free(t);
 }
 

@@ -194,6 +194,49 @@ Test(simd, sines_and_cosines_of_what_is_special)
     }
 }
 
+/* Of x Phi(x) and Phi(x) + x phi(x), in double in either copy, in units of their roundoff u. The
+ * argument -x / sqrt(2) of erfc has two roundings, of the constant and of the product, which erfc
+ * multiplies by at most x^2 + 1; erfc itself has 1.5 ulp, 3 u, and the products that follow 2 u.
+ * Phi and x phi, whose exponential is less sensitive, are added as they are, of either sign. */
+Test(simd, gelu_and_its_derivative)
+{
+    enum { COUNT = 4096, MOST = 41 };
+    const long double root_half = sqrtl(0.5L), over = 1 / sqrtl(2 * acosl(-1.0L));
+    static double x[COUNT], y[COUNT], slopes[COUNT];
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++) {
+        double worst = 0;
+        for (int i = 0; i < COUNT; i++)
+            y[i] = x[i] = 40 * random_unit() - 30;
+        sets[set].kernels->gelu(COUNT, y, slopes);
+        for (int i = 0; i < COUNT; i++) {
+            long double phi = erfcl(-x[i] * root_half) / 2;
+            long double density = x[i] * expl(-(long double)x[i] * x[i] / 2) * over;
+            double allowed = (7 + 2 * x[i] * x[i]) * 0x1p-53;
+            double error = (double)fabsl(y[i] / (x[i] * phi) - 1) / allowed;
+            double slope_error = (double)(fabsl(slopes[i] - (phi + density)) /
+                                          ((phi + fabsl(density)) * (long double)allowed));
+            worst = fmax(worst, fmax(error, slope_error));
+            cr_expect(error <= 1 && slope_error <= 1, "%s: %.17g: %g, %g", sets[set].name, x[i],
+                      error, slope_error);
+        }
+        cr_expect(worst > 0.1, "%s: %.3f: nothing was compared", sets[set].name, worst);
+        for (int count = 0; count <= MOST; count++) {
+            double some[MOST + 1], some_slopes[MOST + 1];
+            for (int i = 0; i <= MOST; i++)
+                some[i] = some_slopes[i] = x[i];
+            sets[set].kernels->gelu(count, some, count % 2 ? some_slopes : NULL);
+            for (int i = 0; i <= MOST; i++)
+                cr_expect(some[i] == (i < count ? y[i] : x[i]) &&
+                              some_slopes[i] == (i < count && count % 2 ? slopes[i] : x[i]),
+                          "%s: element %d of %d", sets[set].name, i, count);
+        }
+        double special[] = {0, -0.0, (double)NAN, (double)INFINITY, -60}, at[5];
+        sets[set].kernels->gelu(5, special, at);
+        cr_expect(special[0] == 0 && special[1] == 0 && at[0] == 0.5 && isnan(special[2]) &&
+                  isnan(at[2]) && special[3] > 1e300 && special[4] <= 0 && special[4] > -1e-300);
+    }
+}
+
 /* NaN is larger than nothing. */
 Test(simd, largest_of_any_count)
 {

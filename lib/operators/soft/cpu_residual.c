@@ -47,13 +47,17 @@ double R(depthwise_entry_sum)(int64_t height, int64_t width, int64_t dv, int64_t
                               int64_t right, const real *values, int64_t value_stride,
                               const real *grad_out, int64_t grad_out_stride)
 {
-    double sum = 0;
+    enum { RUN = 64 }; /* tokens of a row at a time */
+    double sum = 0, dots[RUN];
+    int64_t left = right < 0 ? -right : 0, end = right < 0 ? width : width - right;
     for (int64_t y = down < 0 ? -down : 0; y < height && y + down < height; y++)
-        for (int64_t x = right < 0 ? -right : 0; x < width && x + right < width; x++) {
-            const real *grad = grad_out + (y * width + x) * grad_out_stride;
-            const real *value = values + ((y + down) * width + x + right) * value_stride;
-            for (int64_t c = 0; c < dv; c++)
-                sum += (double)grad[c] * (double)value[c];
+        for (int64_t x = left; x < end; x += RUN) {
+            int64_t count = end - x < RUN ? end - x : RUN;
+            R(row_dots)
+            (count, dv, grad_out + (y * width + x) * grad_out_stride, grad_out_stride,
+             values + ((y + down) * width + x + right) * value_stride, value_stride, dots);
+            for (int64_t i = 0; i < count; i++)
+                sum += dots[i];
         }
     return sum;
 }
