@@ -172,7 +172,7 @@ const change changes[] = {
      .relu = true},
     {.name = "one-head",
      .description = "one head as wide as the network",
-     .operators = SIMA_ONLY,
+     .operators = ALL,
      .before = true,
      .one_head = true},
 };

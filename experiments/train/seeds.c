@@ -33,6 +33,8 @@ static const char *verdict_of(const spread *s)
     X(TEXT, variant, "", "of the operator", cell_text(last, first, "variant"))                     \
     X(TEXT, change, "", "with which the network was trained; none: nothing",                       \
       cell_text(last, first, "change"))                                                            \
+    X(INTEGER, epochs, "", "of training", cell_integer(last, first, "epoch"))                      \
+    X(INTEGER, steps, "", "in all of them", cell_integer(last, first, "steps"))                    \
     X(INTEGER, seeds, "", "that were trained", own.count)                                          \
     X(REAL, accuracy, "", "mean share of the test set classified rightly", own.mean)               \
     X(REAL_IF, deviation, "", "standard deviation over the seeds; missing for one", own.count > 1, \

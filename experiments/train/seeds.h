@@ -5,7 +5,7 @@
 
 #include "common/experiment.h"
 
-enum { SEEDS_COLUMNS = 12 };
+enum { SEEDS_COLUMNS = 14 };
 extern const column seeds_columns[SEEDS_COLUMNS];
 
 /* last: the rows of train.csv that end a training each. Networks are compared with the first ones

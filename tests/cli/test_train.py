@@ -207,7 +207,7 @@ def seeds_table(accuracies):
         name, change = f"{row['operator']}-{row['variant']}", row["change"]
         own = [accuracies[name, change, seed] for seed in (1, 2, 3)]
         apart = [accuracies[name, change, seed] - accuracies[name, "none", seed] for seed in (1, 2, 3)]
-        want = {"seeds": 3, "accuracy": statistics.mean(own), "deviation": statistics.stdev(own)}
+        want = {"epochs": 1, "steps": 2, "seeds": 3, "accuracy": statistics.mean(own), "deviation": statistics.stdev(own)}
         if change != "none":
             interval = quantile * statistics.stdev(apart) / 3 ** 0.5
             want |= {"pairs": 3, "difference": statistics.mean(apart), "interval": interval}
