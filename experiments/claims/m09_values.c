@@ -9,6 +9,7 @@
 #include "attention/magnitudes.h"
 #include "claims/direct.h"
 #include "claims/m01_sima.h"
+#include "claims/miniature.h"
 #include "common/report.h"
 
 static const double roundoff = 0x1p-53;
@@ -606,6 +607,9 @@ static int observe_norm(const claim_run *run, atn_sima_norm norm, int64_t tokens
     return exit_worst(code, repeat_tokens(run, &desc, &e->repeated));
 }
 
+static const miniature_change m13_trained[] = {
+    {"none", "ℓ1 norms"}, {"l2", "ℓ2 norms"}, {"no-norm", "no norms, in f32"}, {0}};
+
 static int judge_m13(const claim_run *run, verdict *v)
 {
     enum { TOKENS = 196, NORMS = 3 };
@@ -631,14 +635,16 @@ static int judge_m13(const claim_run *run, verdict *v)
     bool without = isnan(e[2].f16) && isnan(e[2].f32);
     bool normed = e[0].f16 == 0 && e[1].f16 == 0 && e[0].f32 == 0 && e[1].f32 == 0;
     v->kind = VERDICT_OBSERVED;
+    char *trained = miniature_trained(v, "sima", m13_trained);
     verdict_set(&v->measured,
                 "the printed result, of training, is not testable here. Of numbers alone: NaN "
                 "without norms is %s: two tokens, Q = (s, s), K = (s, −s), V = (1, 1), s = 256 "
                 "in f16 and 2⁶⁴ in f32; with norms the output is %s. Largest output of %d tokens, "
                 "Q = (1, 0, 0, …), K = V = (1, 1, …): %.6g with ℓ1 norms, %.6g with ℓ2. All tokens "
-                "twice: the outputs × %.3g with ℓ1 norms, × %.3g with ℓ2",
+                "twice: the outputs × %.3g with ℓ1 norms, × %.3g with ℓ2. %s",
                 without ? "seen" : "not seen", normed ? "0, which is exact" : "NOT 0", TOKENS,
-                e[0].largest, e[1].largest, e[0].repeated.most, e[1].repeated.most);
+                e[0].largest, e[1].largest, e[0].repeated.most, e[1].repeated.most, trained);
+    free(trained);
     verdict_set(&v->bound, "D max|V| with ℓ1 norms, D√N max|V| with ℓ2");
     if (without)
         verdict_set(&v->counterexample,
@@ -766,7 +772,8 @@ const claim sima_values_claims[] = {
                      "results in a frequent NaN loss. Moreover, we replace ℓ1 with ℓ2 "
                      "normalization, results in 2.9 points drop in accuracy (82.1% vs 79.2%).",
         .method = "What needs no training: the smallest tokens whose output is NaN without norms, "
-                  "in f16 and f32; the range of outputs with ℓ1 and ℓ2 norms; all tokens twice.",
+                  "in f16 and f32; the range of outputs with ℓ1 and ℓ2 norms; all tokens twice. In "
+                  "miniature: small networks that are trained in f32 with either norm and without.",
         .corrected =
             "In the range of numbers: without norms and QKᵀ first, an output is NaN if two entries "
             "of a row of QKᵀ overflow, with different signs, and V is positive there: from two "

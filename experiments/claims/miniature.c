@@ -4,8 +4,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/report.h"
+#include "common/resources.h"
+#include "train/seeds.h"
 
 /* Adds an accuracy to the sentence, and its line to the table. */
 static void add_accuracy(const table *t, int64_t row, const char *said, FILE *sentence, FILE *lines)
@@ -60,6 +63,92 @@ char *miniature_accuracies(const claim_run *run, verdict *v, const char *operato
     }
     free(rows);
     free(said);
+    return text;
+}
+
+/* Percentage points, with a minus sign. */
+static void put_points(double difference, double interval, int digits, FILE *to)
+{
+    fprintf(to, "%s%.*f ± %.*f", difference < 0 ? "−" : "+", digits, fabs(100 * difference), digits,
+            100 * interval);
+}
+
+/* Of networks with the first change the accuracy, of others what they differ from it by. */
+static void add_trained(const table *t, int64_t row, const char *said, FILE *sentence, FILE *lines)
+{
+    int64_t seeds = cell_integer(t, row, "seeds"), finished = cell_integer(t, row, "finished");
+    fprintf(sentence, "%s%s ", ftell(sentence) > 0 ? "; " : "", said);
+    fprintf(lines, "| %s | %" PRId64 " | %" PRId64 " | ", said, seeds, finished);
+    if (finished > 0)
+        fprintf(lines, "%.2f", 100 * cell_real(t, row, "accuracy"));
+    if (finished > 1)
+        fprintf(lines, " ± %.2f", 100 * cell_real(t, row, "deviation"));
+    fprintf(lines, " | ");
+    if (finished < seeds)
+        fprintf(sentence, "did not stay finite in %" PRId64 " of %" PRId64, seeds - finished,
+                seeds);
+    else if (cell_missing(t, row, "verdict"))
+        fprintf(sentence, "%.1f %%", 100 * cell_real(t, row, "accuracy"));
+    if (cell_missing(t, row, "verdict")) {
+        fprintf(lines, "| |\n");
+        return;
+    }
+    double difference = cell_real(t, row, "difference"), interval = cell_real(t, row, "interval");
+    put_points(difference, interval, 1, sentence);
+    fprintf(sentence, " points (%s)", cell_text(t, row, "verdict"));
+    put_points(difference, interval, 2, lines);
+    fprintf(lines, " | %s |\n", cell_text(t, row, "verdict"));
+}
+
+/* The row of an operator's networks with this change that are compared with those of another, or,
+ * with itself, that others are compared with; -1: there is none. */
+static int64_t find_trained(const table *t, const char *operator_name, const char *change,
+                            const char *against)
+{
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "operator", operator_name) && cell_is(t, row, "change", change) &&
+            (cell_missing(t, row, "against") ? strcmp(change, against) == 0
+                                             : cell_is(t, row, "against", against)))
+            return row;
+    return -1;
+}
+
+char *miniature_trained(verdict *v, const char *operator_name, const miniature_change *changes)
+{
+    char *path = resource_path("trained", "seeds.csv");
+    table *t = path ? table_read_file(path, seeds_columns, SEEDS_COLUMNS) : NULL;
+    free(path);
+    if (!t)
+        return must_format("Of small networks trained with each nothing is known here: "
+                           "data/trained/seeds.csv cannot be read");
+    int64_t first = find_trained(t, operator_name, changes[0].change, changes[0].change);
+    if (first < 0) {
+        table_free(t);
+        return must_format("data/trained/seeds.csv has no networks of %s", operator_name);
+    }
+    char *said;
+    size_t size;
+    FILE *sentence = must_open_text(&said, &size);
+    int64_t epochs = cell_integer(t, first, "epochs"), steps = cell_integer(t, first, "steps");
+    fprintf(v->notes, "\n| trained in miniature with | seeds | finished | accuracy, %% | "
+                      "difference, points | |\n|---|---|---|---|---|---|\n");
+    for (int i = 0; changes[i].change; i++) {
+        int64_t row = find_trained(t, operator_name, changes[i].change, changes[0].change);
+        if (row >= 0)
+            add_trained(t, row, changes[i].said, sentence, v->notes);
+    }
+    fprintf(v->notes,
+            "\nNetworks of `attnum train --operator %s --change`, %" PRId64 " epochs of %" PRId64
+            " steps, on Fashion-MNIST's 10,000 test pictures (data/trained/seeds.csv): means and "
+            "standard deviations over the seeds; mean differences, seed by seed, and half the "
+            "width of their 95 %% confidence interval. They judge no network of the paper's.\n",
+            operator_name, epochs, epochs > 0 ? steps / epochs : 0);
+    must_close_text(sentence, &said, &size);
+    char *text = must_format("Small networks of %s, trained with each (%" PRId64
+                             " seeds, 95 %% intervals; no number of the paper's): %s",
+                             operator_name, cell_integer(t, first, "seeds"), said);
+    free(said);
+    table_free(t);
     return text;
 }
 

@@ -245,7 +245,7 @@ typedef struct {
       "The network is 32 N wide, its MLP 64 N.", .least = 1, .most = 64)                           \
     X(CHANGE, "change", "LIST", texts, train.changes, RESULT,                                      \
       "train networks that differ from the published ones in this (default none)",                 \
-      "The operators that a change is not one of are left out with it.")                           \
+      "A change is trained only with the operators that have what it changes.")                    \
     X(START, "start", "WEIGHTS", text, train.start, KEPT,                                          \
       "start from the weights of FILE.npz or of a network in data/trained",                        \
       "Learned positions are interpolated to the pictures' grid.")                                 \

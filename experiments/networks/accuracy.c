@@ -36,6 +36,8 @@ static const char *const verdicts[] = {"lower", "no difference", "higher"};
     X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))        \
     X(TEXT, operator, "", "see attnum list operators", shape->attention->name)                     \
     X(TEXT, variant, "", "of the operator", shape->attention->variants[shape->variant].name)       \
+    X(TEXT, trained_with, "", "the change with which it was trained; none: nothing",               \
+      shape->change->name)                                                                         \
     X(TEXT, change, "", "what was changed after training; none: nothing", p->change->name)         \
     X(TEXT, description, "", "of the change", p->change->description)                              \
     X(INTEGER, pictures, "", "of the test set", w->pictures)                                       \

@@ -10,10 +10,11 @@
 
 bool change_applies(const change *c, const model_shape *shape)
 {
-    bool attention = c->edit && c->operators != changes[CHANGE_NONE].operators;
-    return c->after && change_is_of(c, shape->attention, shape->variant) &&
-           (!attention || shape->change == &changes[CHANGE_NONE]) &&
-           (!c->factor || shape->side == FASHION_SIDE);
+    const change *with = shape->change;
+    return c->after && change_suits(c, shape->attention, shape->variant) &&
+           (!change_is_of_attention(c) || with == &changes[CHANGE_NONE]) &&
+           (!c->factor || (shape->side == FASHION_SIDE && !change_has_drawn_landmarks(with))) &&
+           (!c->same_m || change_convolves(with));
 }
 
 static void draw_landmarks(changed_network *n, uint64_t seed, int64_t sample)

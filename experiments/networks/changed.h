@@ -7,15 +7,16 @@
 #include "train/changes.h"
 #include "train/trained.h"
 
-/* Whether the change can be made in a trained network. Of one that was trained with a change, the
- * attention stays. */
+/* Whether the change can be made in a trained network. The attention of one that was itself trained
+ * with a change stays as it is: two changes at once would not be told apart. Landmarks that were
+ * drawn are places on the trained grid, and there are none for larger pictures. */
 bool change_applies(const change *c, const model_shape *shape);
 
 /* A changed network: what pass_create_changed takes. */
 typedef struct {
     model m;
     float *data;
-    atn_attention_desc *descs; /* one per block; their tensors point into data */
+    atn_attention_desc *descs; /* one per block; they point into data, m and indices */
     int64_t *indices;          /* of randomly drawn landmarks, each block its own; or null */
 } changed_network;
 

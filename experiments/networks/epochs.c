@@ -45,7 +45,7 @@ enum { MOST_STEPS = 60, LINES_SHOWN = 100 };
     X(INTEGER, head, "", "from 0", h->head)                                                        \
     X(INTEGER, picture, "", "number in data/trained/pictures-images-idx3-ubyte.gz, from 0",        \
       h->picture)                                                                                  \
-    X(INTEGER, m, "", "landmarks, by the trained convolution", a->m)                               \
+    X(INTEGER, m, "", "landmarks", a->m)                                                           \
     X(REAL, lambda_max, "", "the largest eigenvalue of A, in f64", a->lambda[0])                   \
     X(REAL, lambda_min, "", "the smallest; rounding where rank_f64 < m", a->lambda[a->m - 1])      \
     X(REAL, condition, "", "max |lambda| / min |lambda| of A",                                     \
@@ -121,6 +121,8 @@ static bool iterates(const input *in)
 {
     const model_shape *shape = trained_shape(input_network(in));
     atn_attention_desc desc = atn_attention_variant(shape->attention->op, shape->variant, ATN_F64);
+    if (shape->change->edit)
+        shape->change->edit(shape->change, &desc);
     return (desc.op == ATN_SOFT || desc.op == ATN_SOFTPP) &&
            desc.inverse.method <= ATN_INVERSE_NR_SOFTPP;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/changes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/random.h"
@@ -92,7 +93,9 @@ const change changes[] = {
      .edit = set_operator,
      .value = ATN_GAUSSIAN},
     {.name = "pool",
-     .description = "landmarks are averages of the convolution's windows",
+     .description =
+         "landmarks are averages of the convolution's windows, without its LayerNorm and "
+         "GELU",
      .operators = SOFT_ONLY,
      .before = true,
      .after = true,
@@ -100,8 +103,7 @@ const change changes[] = {
      .value = ATN_SAMPLING_POOL},
     {.name = "random",
      .description =
-         "landmarks are tokens at random places, each block's its own, all pictures' the "
-         "same",
+         "landmarks are tokens at random places, others in each block, the same in all pictures",
      .operators = SOFT_ONLY,
      .before = true,
      .after = true,
@@ -171,14 +173,32 @@ const change changes[] = {
      .before = true,
      .relu = true},
     {.name = "one-head",
-     .description = "one head as wide as the network",
+     .description = "one head as wide as the network; no other command reads such a network",
      .operators = ALL,
      .before = true,
      .one_head = true},
 };
 const int change_count = sizeof changes / sizeof *changes;
 
-bool change_is_of(const change *c, const atn_operator_info *info, int variant)
+char *change_operators(const change *c)
+{
+    char *text;
+    size_t size;
+    FILE *list = must_open_text(&text, &size);
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        if (c->operators >> op & 1)
+            fprintf(list, "%s%s", ftell(list) > 0 ? ", " : "",
+                    atn_operator_get((atn_operator)op)->name);
+    must_close_text(list, &text, &size);
+    return text;
+}
+
+bool change_is_of_attention(const change *c)
+{
+    return c->edit && c->edit != set_storage;
+}
+
+bool change_suits(const change *c, const atn_operator_info *info, int variant)
 {
     atn_attention_desc desc = atn_attention_variant(info->op, variant, ATN_F32);
     return c->operators >> info->op & 1 &&

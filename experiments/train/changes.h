@@ -14,7 +14,7 @@ struct change {
     const char *name;
     const char *description;
     unsigned operators; /* 1 << ATN_...: to which it applies */
-    bool before, after; /* training */
+    bool before, after; /* whether it can be made before training, and after it */
     bool iterated;      /* only where the variant's inverse takes steps */
     bool drawn;         /* depends on a seed */
     int64_t factor;     /* of the sides of pictures; 0: 1 */
@@ -33,11 +33,16 @@ enum { CHANGE_NONE = 0 }; /* changes[CHANGE_NONE] is the network as it is */
 extern const change changes[];
 extern const int change_count;
 
-/* Whether the change is one of an operator's variant. */
-bool change_is_of(const change *c, const atn_operator_info *info, int variant);
+/* Whether an operator's variant has what is changed. */
+bool change_suits(const change *c, const atn_operator_info *info, int variant);
+/* "softmax, sima": the operators that have it. To be freed. */
+char *change_operators(const change *c);
 
-/* Whether landmarks are still convolved, and whether they are tokens at places that are drawn, in a
- * network whose landmarks are convolved without the change. */
+/* Whether it replaces a part of the attention, not only the type in which that is stored. */
+bool change_is_of_attention(const change *c);
+
+/* Of soft and softpp with the change: whether landmarks are a convolution of the tokens, as they
+ * are without it, and whether they are tokens at places that are drawn. */
 bool change_convolves(const change *c);
 bool change_has_drawn_landmarks(const change *c);
 

@@ -45,12 +45,20 @@ bool model_change(model_shape *shape, const change *c)
     shape->change = c;
     shape->heads = c->one_head ? 1 : shape->heads;
     shape->landmarks = c->landmarks ? c->landmarks : shape->landmarks;
-    return c->before && change_is_of(c, shape->attention, shape->variant);
+    return c->before && change_suits(c, shape->attention, shape->variant);
 }
 
 const char *const model_usual[] = {
     "softmax",   "gaussian",  "soft/code", "softpp/paper",        "sima", "xnorm",
     "linformer", "performer", "elu",       "nystromformer/exact", NULL};
+
+char *model_name(const model_shape *shape)
+{
+    bool changed = shape->change != &changes[CHANGE_NONE];
+    return must_format("%s/%s%s%s", shape->attention->name,
+                       shape->attention->variants[shape->variant].name, changed ? " " : "",
+                       changed ? shape->change->name : "");
+}
 
 char *model_weights_name(const model_shape *shape, uint64_t seed)
 {
@@ -115,7 +123,8 @@ model_shape model_enlarged(const model_shape *shape, int64_t factor)
     model_shape larger = *shape;
     larger.side *= factor;
     larger.residual = residual_side(shape);
-    larger.landmarks *= samples_by_convolution(shape) ? factor * factor : 1;
+    if (samples_by_convolution(shape) && !shape->change->landmarks)
+        larger.landmarks *= factor * factor;
     return larger;
 }
 

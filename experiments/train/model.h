@@ -35,7 +35,7 @@ typedef struct {
     uint64_t seed;        /* of landmarks that the change draws; at most MODEL_SEED_MOST */
 } model_shape;
 
-#define MODEL_SEED_MOST 0x1p53 /* up to which JSON's numbers are exact */
+#define MODEL_SEED_MOST (UINT64_C(1) << 53) /* up to which JSON's numbers are exact */
 
 /* 28 x 28 pixels, patches of 2, width 64, 2 heads, depth 4, 128 hidden, 10 classes, m = 49, with
  * the operator and variant that a name such as "soft/code" gives, or the operator's first variant
@@ -50,6 +50,9 @@ bool model_change(model_shape *shape, const change *c);
  * variant couples the images of a batch, a variant that does not is taken, so that a slice of the
  * batch gives the same results as the batch. */
 extern const char *const model_usual[];
+
+/* "soft/code", and with a change "soft/code pool". To be freed. */
+char *model_name(const model_shape *shape);
 
 /* "soft-code-pool-seed1.npz", the file of weights; without a change "soft-code-seed1.npz". To be
  * freed. */

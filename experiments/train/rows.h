@@ -14,7 +14,7 @@ typedef struct {
      * tanh): y = x s(2 sqrt(2/pi) (x + 0.044715 x^3)), s the logistic function. x becomes dy/dx. */
     void (*gelu)(int64_t count, real *x, real *y);
 
-    /* y = max(x, 0). x becomes dy/dx, 0 at 0; NaN stays NaN. */
+    /* y = max(x, 0), NaN where x is. x becomes dy/dx: 1 for positive x, else 0. */
     void (*relu)(int64_t count, real *x, real *y);
 
     /* LayerNorm (Ba, Kiros and Hinton 2016), eps 1e-5, of each row: y = (x - mean) rate weight +

@@ -4,117 +4,133 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/report.h"
 
-/* Mean and standard deviation of `count` numbers, NaN with fewer than two. */
+/* Sums over a group of trainings: their number, and those of their accuracies (or differences of
+ * two) that are known. */
 typedef struct {
-    int64_t count;
-    double mean, deviation;
+    int64_t all, count;
+    double mean, deviation; /* deviation: NaN for fewer than two */
 } spread;
 
-/* Half of the interval that holds the mean of normal numbers in 95 % of cases (Student 1908). */
+/* Half the width of Student's 95 % confidence interval of the mean. */
 static double interval_of(const spread *s)
 {
     return gsl_cdf_tdist_Pinv(0.975, (double)(s->count - 1)) * s->deviation /
            sqrt((double)s->count);
 }
 
-static const char *const verdicts[] = {"lower", "no difference", "higher"};
-
 static const char *verdict_of(const spread *s)
 {
+    static const char *const verdicts[] = {"lower", "no difference", "higher"};
     double interval = interval_of(s);
     return verdicts[1 + (s->mean > interval) - (s->mean < -interval)];
 }
 
 #define SEEDS_ROW(X)                                                                               \
-    X(TEXT, operator, "", "the attention of every block", cell_text(last, first, "operator"))      \
-    X(TEXT, variant, "", "of the operator", cell_text(last, first, "variant"))                     \
-    X(TEXT, change, "", "with which the network was trained; none: nothing",                       \
-      cell_text(last, first, "change"))                                                            \
-    X(INTEGER, epochs, "", "of training", cell_integer(last, first, "epoch"))                      \
-    X(INTEGER, steps, "", "in all of them", cell_integer(last, first, "steps"))                    \
-    X(INTEGER, seeds, "", "that were trained", own.count)                                          \
-    X(REAL, accuracy, "", "mean share of the test set classified rightly", own.mean)               \
+    X(TEXT, operator, "", "the attention of every block", of->operator_name)                       \
+    X(TEXT, variant, "", "of the operator", of->variant)                                           \
+    X(TEXT, change, "", "with which the networks were trained; none: nothing", of->change)         \
+    X(INTEGER, epochs, "", "of training", of->epochs)                                              \
+    X(INTEGER, steps, "", "in all of them", of->steps)                                             \
+    X(INTEGER, seeds, "", "that were to be trained", own.all)                                      \
+    X(INTEGER, finished, "", "of them; the others came to numbers that are not finite", own.count) \
+    X(REAL_IF, accuracy, "", "mean share of the test set classified rightly", own.count > 0,       \
+      own.mean)                                                                                    \
     X(REAL_IF, deviation, "", "standard deviation over the seeds; missing for one", own.count > 1, \
       own.deviation)                                                                               \
-    X(TEXT_IF, against_variant, "",                                                                \
-      "the operator's first networks, with which these are compared; missing where they are "      \
-      "these",                                                                                     \
-      compared, cell_text(last, reference, "variant"))                                             \
-    X(TEXT_IF, against_change, "", "their change", compared, cell_text(last, reference, "change")) \
-    X(INTEGER_IF, pairs, "", "seeds that both were trained with", compared, pairs.count)           \
-    X(REAL_IF, difference, "", "mean over the pairs, this accuracy less that one",                 \
-      compared &&pairs.count > 0, pairs.mean)                                                      \
+    X(TEXT_IF, against, "",                                                                        \
+      "the change of the networks that these are compared with; missing in their own row",         \
+      reference != of, reference->change)                                                          \
+    X(REAL_IF, difference, "", "mean over the seeds, this accuracy less that of the same seed",    \
+      compared, pairs.mean)                                                                        \
     X(REAL_IF, interval, "",                                                                       \
-      "95 % of such means are so near the true one (Student's paired test)",                       \
-      compared &&pairs.count > 1, interval_of(&pairs))                                             \
-    X(TEXT_IF, verdict, "", "no difference: within the interval; else lower or higher",            \
-      compared &&pairs.count > 1, verdict_of(&pairs))
+      "half the width of Student's 95 % confidence interval of the mean difference", compared,     \
+      interval_of(&pairs))                                                                         \
+    X(TEXT_IF, verdict, "",                                                                        \
+      "no difference: 0 is within the interval; else lower or higher; missing for one seed, and "  \
+      "where a training has not finished",                                                         \
+      compared, verdict_of(&pairs))
 
 const column seeds_columns[SEEDS_COLUMNS] = {SEEDS_ROW(LIST_COLUMN)};
 
-static bool same_operator(const table *last, int64_t a, int64_t b)
+static bool same_variant(const seed_result *a, const seed_result *b)
 {
-    return cell_is(last, a, "operator", cell_text(last, b, "operator"));
+    return strcmp(a->operator_name, b->operator_name) == 0 && strcmp(a->variant, b->variant) == 0;
 }
 
-static bool same_network(const table *last, int64_t a, int64_t b)
+static bool same_network(const seed_result *a, const seed_result *b)
 {
-    return same_operator(last, a, b) &&
-           cell_is(last, a, "variant", cell_text(last, b, "variant")) &&
-           cell_is(last, a, "change", cell_text(last, b, "change"));
+    return same_variant(a, b) && strcmp(a->change, b->change) == 0;
 }
 
-static spread spread_of(const double *values, int64_t count)
+static const seed_result *find_seed(int64_t count, const seed_result *results,
+                                    const seed_result *network, int64_t seed)
 {
-    spread s = {count, 0, 0};
     for (int64_t i = 0; i < count; i++)
-        s.mean += values[i] / (double)count;
+        if (same_network(&results[i], network) && results[i].seed == seed)
+            return &results[i];
+    return NULL;
+}
+
+/* The first training of the networks that `of` is compared with. */
+static const seed_result *find_reference(int64_t count, const seed_result *results,
+                                         const seed_result *of)
+{
+    const seed_result *first = NULL;
     for (int64_t i = 0; i < count; i++)
+        if (same_variant(&results[i], of)) {
+            first = first ? first : &results[i];
+            if (strcmp(results[i].change, "none") == 0)
+                return &results[i];
+        }
+    return first;
+}
+
+/* Of a network's accuracies or, with a reference, of what they exceed those of the same seeds by.
+ */
+static spread spread_of(int64_t count, const seed_result *results, const seed_result *network,
+                        const seed_result *reference)
+{
+    double *values = must_allocate((size_t)count, sizeof *values);
+    spread s = {0};
+    for (int64_t i = 0; i < count; i++) {
+        const seed_result *one = &results[i];
+        if (!same_network(one, network))
+            continue;
+        const seed_result *other =
+            reference ? find_seed(count, results, reference, one->seed) : NULL;
+        bool known = one->finished && (!reference || (other && other->finished));
+        s.all++;
+        if (known)
+            values[s.count++] = one->accuracy - (other ? other->accuracy : 0);
+    }
+    for (int64_t i = 0; i < s.count; i++)
+        s.mean += values[i] / (double)s.count;
+    for (int64_t i = 0; i < s.count; i++)
         s.deviation += pow(values[i] - s.mean, 2);
-    s.deviation = count > 1 ? sqrt(s.deviation / (double)(count - 1)) : NAN;
+    s.deviation = s.count > 1 ? sqrt(s.deviation / (double)(s.count - 1)) : NAN;
+    free(values);
     return s;
 }
 
-/* The accuracies of a row's network, all seeds. values: room for all rows. */
-static spread accuracies(const table *last, int64_t row, double *values)
+void seeds_compare(int64_t count, const seed_result *results, table *to)
 {
-    int64_t count = 0;
-    for (int64_t i = 0; i < table_rows(last); i++)
-        if (same_network(last, i, row))
-            values[count++] = cell_real(last, i, "test_accuracy");
-    return spread_of(values, count);
-}
-
-static spread differences(const table *last, int64_t row, int64_t reference, double *values)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < table_rows(last); i++)
-        for (int64_t k = 0; k < table_rows(last); k++)
-            if (same_network(last, i, row) && same_network(last, k, reference) &&
-                cell_integer(last, i, "seed") == cell_integer(last, k, "seed"))
-                values[count++] =
-                    cell_real(last, i, "test_accuracy") - cell_real(last, k, "test_accuracy");
-    return spread_of(values, count);
-}
-
-void seeds_compare(const table *last, table *to)
-{
-    double *values = must_allocate((size_t)table_rows(last) + 1, sizeof *values);
-    for (int64_t first = 0; first < table_rows(last); first++) {
-        int64_t reference = 0, seen = 0;
-        while (!same_operator(last, reference, first))
-            reference++;
-        while (!same_network(last, seen, first))
-            seen++;
-        if (seen < first)
+    for (int64_t i = 0; i < count; i++) {
+        const seed_result *of = &results[i];
+        int64_t first = 0;
+        while (!same_network(&results[first], of))
+            first++;
+        if (first < i)
             continue;
-        bool compared = reference < first;
-        spread own = accuracies(last, first, values);
-        spread pairs = differences(last, first, reference, values);
+        const seed_result *reference = find_reference(count, results, of);
+        if (same_network(reference, of))
+            reference = of;
+        spread own = spread_of(count, results, of, NULL);
+        spread pairs = spread_of(count, results, of, reference);
+        bool compared = reference != of && pairs.count == pairs.all && pairs.count > 1;
         SEEDS_ROW(LIST_PUT)
     }
-    free(values);
 }

@@ -5,11 +5,21 @@
 
 #include "common/experiment.h"
 
-enum { SEEDS_COLUMNS = 14 };
+/* What came of one training. */
+typedef struct {
+    const char *operator_name, *variant, *change;
+    int64_t seed;
+    bool finished; /* false: a loss or a gradient was not finite, or the training was not run */
+    int64_t epochs, steps;
+    double accuracy; /* on the test set at the end */
+} seed_result;
+
+enum { SEEDS_COLUMNS = 13 };
 extern const column seeds_columns[SEEDS_COLUMNS];
 
-/* last: the rows of train.csv that end a training each. Networks are compared with the first ones
- * of their operator, seed by seed. */
-void seeds_compare(const table *last, table *to);
+/* Networks are compared, seed by seed, with those of the same operator and variant without a change
+ * or, if there are none, with its first change. Where a training of either has not finished there
+ * is no comparison. */
+void seeds_compare(int64_t count, const seed_result *results, table *to);
 
 #endif

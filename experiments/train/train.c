@@ -78,7 +78,7 @@ typedef struct {
 
 static const char *const set_names[2] = {"train", "t10k"};
 
-/* The plans of an operator with a change, which may be none of its own. */
+/* Adds an operator's plans with a change, unless the change is not for that operator. */
 static void add_plans(train_state *w, const char *name, const change *c)
 {
     const program_options *s = w->s;
@@ -131,7 +131,7 @@ static int check_plan(train_state *w, training *plan)
     return code;
 }
 
-/* Adds the plans of all operators with the change that --change names, or none. */
+/* Adds the plans of all operators with the change of this name. */
 static int add_changed(train_state *w, const char *change_name)
 {
     const program_options *s = w->s;
@@ -146,10 +146,12 @@ static int add_changed(train_state *w, const char *change_name)
     for (int i = 0, count = 0; i < change_count; i++)
         if (changes[i].before)
             known[count++] = changes[i].name;
-    char *expected = c && c->before ? must_format("expected one for these operators")
-                                    : names_expected(known, change_name);
+    char *suited = c ? change_operators(c) : NULL;
+    char *expected =
+        c && c->before ? must_format("only for %s", suited) : names_expected(known, change_name);
     report_error("--change %s: %s", change_name, expected);
     free(expected);
+    free(suited);
     free(known);
     return EXIT_USAGE;
 }
@@ -192,10 +194,9 @@ static void release(void *state)
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const training *p = &((const train_state *)state)->plans[point];
-    bool changed = p->shape.change != &changes[CHANGE_NONE];
-    snprintf(buffer, size, "%s/%s%s%s seed %" PRIu64, p->shape.attention->name,
-             p->shape.attention->variants[p->shape.variant].name, changed ? " " : "",
-             changed ? p->shape.change->name : "", p->seed);
+    char *name = model_name(&p->shape);
+    snprintf(buffer, size, "%s seed %" PRIu64, name, p->seed);
+    free(name);
 }
 
 static bool get_input(const void *state, int index, const char **name, const char **sha256)
@@ -336,7 +337,27 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* Prints the last epoch of each point. */
+/* What came of a plan, by the rows of its epochs. */
+static seed_result result_of(const train_state *w, const training *plan, const table *raw)
+{
+    int64_t images = plan->images ? plan->images : w->sets[0].count;
+    seed_result r = {.operator_name = plan->shape.attention->name,
+                     .variant = plan->shape.attention->variants[plan->shape.variant].name,
+                     .change = plan->shape.change->name,
+                     .seed = (int64_t)plan->seed,
+                     .epochs = plan->epochs,
+                     .steps = plan->epochs * (images / plan->batch)};
+    for (int64_t i = 0; i < table_rows(raw); i++)
+        if (cell_is(raw, i, "operator", r.operator_name) && cell_is(raw, i, "variant", r.variant) &&
+            cell_is(raw, i, "change", r.change) && cell_integer(raw, i, "seed") == r.seed &&
+            cell_integer(raw, i, "epoch") == r.epochs) {
+            r.finished = true;
+            r.accuracy = cell_real(raw, i, "test_accuracy");
+        }
+    return r;
+}
+
+/* Prints the last epoch of each training, and compares the networks' accuracies. */
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     table *last = table_create(columns, sizeof columns / sizeof *columns);
@@ -349,12 +370,16 @@ static int finish(const program_options *s, const void *state, const table *raw,
                                         "test_loss", "test_accuracy", "images_per_second"};
     table_print_columns(last, shown, sizeof shown / sizeof *shown, table_rows(last),
                         report_stream());
-    seeds_compare(last, tables[SEEDS]);
-    report_text(
-        "\naccuracies over seeds, and the differences from the operator's first networks\n");
-    static const char *const compared[] = {"operator",   "variant",  "change",
-                                           "seeds",      "accuracy", "deviation",
-                                           "difference", "interval", "verdict"};
+    const train_state *w = state;
+    seed_result *results = must_allocate((size_t)w->count, sizeof *results);
+    for (int64_t i = 0; i < w->count; i++)
+        results[i] = result_of(w, &w->plans[i], raw);
+    seeds_compare(w->count, results, tables[SEEDS]);
+    free(results);
+    report_text("\naccuracies over seeds, and their differences from those without a change\n");
+    static const char *const compared[] = {"operator", "variant",  "change",    "seeds",
+                                           "finished", "accuracy", "deviation", "difference",
+                                           "interval", "verdict"};
     table_print_columns(tables[SEEDS], compared, sizeof compared / sizeof *compared,
                         table_rows(tables[SEEDS]), report_stream());
     table_free(last);

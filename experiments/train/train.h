@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `attnum train`: small vision transformers with any of the operators, trained on Fashion-MNIST. It
  * is no figure of a paper, but is built like an experiment (common/experiment.h), a point per
- * operator and seed, and so has a journal, tables and metadata. */
+ * operator, change and seed, and so has a journal, tables and metadata. */
 #ifndef EXPERIMENTS_TRAIN_H
 #define EXPERIMENTS_TRAIN_H
 

@@ -124,9 +124,9 @@ static bool get_change(const cJSON *metadata, model_shape *shape)
         return true;
     if (!c || !model_change(shape, c))
         return false;
-    bool exact = seed >= 0 && seed <= MODEL_SEED_MOST && seed == floor(seed);
+    bool exact = seed >= 0 && seed <= (double)MODEL_SEED_MOST && seed == floor(seed);
     shape->seed = exact ? (uint64_t)seed : 0;
-    return exact;
+    return exact || !change_has_drawn_landmarks(c);
 }
 
 static bool get_shape(const cJSON *metadata, model_shape *shape)
@@ -266,6 +266,12 @@ static int make_network(const trained *t, int64_t side, model *m, double **data)
     if (side % grid != 0) {
         report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64
                      " or a multiple of it",
+                     t->path, side, side, grid, grid);
+        return EXIT_USAGE;
+    }
+    if (side != grid && change_has_drawn_landmarks(t->shape.change)) {
+        report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64
+                     ", of which its landmarks were drawn",
                      t->path, side, side, grid, grid);
         return EXIT_USAGE;
     }

@@ -42,7 +42,7 @@ typedef struct {
     atn_attention_desc desc; /* of this head alone (softpp/code's start also depends on the other
                                 heads); its tensors point into `parameters` */
     double *parameters;      /* of the network */
-    model m;                 /* of these tokens */
+    model m;                 /* into which desc's drawn landmarks point */
 } trained_head;
 
 /* Returns an exit code; on failure one line on stderr. To be freed in any case. Thread-safe. */

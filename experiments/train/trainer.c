@@ -96,8 +96,8 @@ static int check_plan(const training *p, const fashion_set *train, const fashion
                      p->images, train->count, p->batch);
         return EXIT_USAGE;
     }
-    if (change_has_drawn_landmarks(p->shape.change) && (double)p->seed > MODEL_SEED_MOST) {
-        report_error("seed %" PRIu64 " with %s landmarks: expected at most %.0f", p->seed,
+    if (change_has_drawn_landmarks(p->shape.change) && p->seed > MODEL_SEED_MOST) {
+        report_error("seed %" PRIu64 " with %s landmarks: expected at most %" PRIu64, p->seed,
                      p->shape.change->name, MODEL_SEED_MOST);
         return EXIT_USAGE;
     }
@@ -294,9 +294,10 @@ static int report_not_finite(trainer *t, int64_t first)
     const char *where = NULL;
     for (int64_t s = 0; s < t->plan.batch / SLICE && !where; s++)
         where = first_not_finite(t, s, first);
-    report_error("%s, seed %" PRIu64 ": step %" PRId64 ": not finite, first in %s",
-                 t->m.shape.attention->name, t->plan.seed, t->step + 1,
-                 where ? where : "the sum of the gradients");
+    char *name = model_name(&t->m.shape);
+    report_error("%s, seed %" PRIu64 ": step %" PRId64 ": not finite, first in %s", name,
+                 t->plan.seed, t->step + 1, where ? where : "the sum of the gradients");
+    free(name);
     return EXIT_CHECK;
 }
 
@@ -327,8 +328,10 @@ int trainer_test(trainer *t, training_score *score)
     score->accuracy /= (double)t->test->count;
     if (isfinite(score->loss))
         return EXIT_PASS;
+    char *name = model_name(&t->m.shape);
     report_error("%s, seed %" PRIu64 ": step %" PRId64 ": the loss on the test set is not finite",
-                 t->m.shape.attention->name, t->plan.seed, t->step);
+                 name, t->plan.seed, t->step);
+    free(name);
     return EXIT_CHECK;
 }
 

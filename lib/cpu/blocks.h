@@ -37,6 +37,8 @@ bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *t
                int64_t *choices, void *work);
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
 
+enum { NORM_CHANNELS = 64 }; /* of a row that LayerNorm and GELU take at a time, in double */
+
 /* Of LayerNorm over a row, with eps 1e-5: its mean and 1 / sqrt(variance + eps). */
 typedef struct {
     double mean, rate;

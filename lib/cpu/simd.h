@@ -2,8 +2,8 @@
 /* The loops that are written for vectors, in the width of the instruction set (simd_kernels.c,
  * products.c, triangular.c, tridiagonal.c). No sum is reordered, and a product is fused with the
  * addition or subtraction that follows (one rounding) where the set has such an instruction. So
- * AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are SLEEF's (at most 1
- * ulp; erfc in gelu 1.5). */
+ * AVX2 and AVX-512 give the same bits, apart from exp, sin, cos and erfc, which are SLEEF's (at
+ * most 1 ulp, erfc 1.5). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 

@@ -4,8 +4,6 @@
 #include "cpu/blocks.h"
 #include "sampling/plan.h"
 
-enum { CHANNELS = 64 }; /* of a row that are normalised at a time, in double */
-
 typedef struct {
     const atn_sampling *sampling;
     int64_t n, d, m, stride, landmark_stride;
@@ -86,7 +84,7 @@ static void conv(const job *j)
 
 layer_norm_moments R(layer_norm_moments_of)(int64_t d, const real *row)
 {
-    enum { LANES = 8 }; /* partial sums, as in R(dot) */
+    enum { LANES = 8 }; /* partial sums */
     double sums[LANES] = {0}, squares[LANES] = {0}, mean = 0, variance = 0;
     for (int64_t c = 0; c < d; c++)
         sums[c % LANES] += (double)row[c];
@@ -115,9 +113,9 @@ void R(layer_norm)(layer_norm_moments moments, int64_t d, const real *weight, co
 static void norm_gelu(int64_t d, const real *weight, const real *bias, real *row)
 {
     layer_norm_moments moments = R(layer_norm_moments_of)(d, row);
-    double x[CHANNELS];
-    for (int64_t first = 0; first < d; first += CHANNELS) {
-        int64_t count = d - first < CHANNELS ? d - first : CHANNELS;
+    double x[NORM_CHANNELS];
+    for (int64_t first = 0; first < d; first += NORM_CHANNELS) {
+        int64_t count = d - first < NORM_CHANNELS ? d - first : NORM_CHANNELS;
         R(layer_norm)
         (moments, count, weight ? weight + first : NULL, bias ? bias + first : NULL, row + first,
          NULL, x);

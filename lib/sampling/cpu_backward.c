@@ -6,7 +6,6 @@
 
 /* Landmarks whose windows are copied at a time for the gradient of the weights. */
 enum { WINDOWS = 64 };
-enum { CHANNELS = 64 }; /* of a row that are normalised at a time, in double */
 
 typedef struct {
     const atn_sampling *sampling;
@@ -81,12 +80,12 @@ static void conv(const job *j)
 static void norm_gelu(int64_t d, const real *weight, const real *bias, const real *row, real *grad,
                       double *sums)
 {
-    enum { LANES = 8 }; /* partial sums, as in R(dot) */
+    enum { LANES = 8 }; /* partial sums */
     layer_norm_moments moments = R(layer_norm_moments_of)(d, row);
-    double u[CHANNELS], x[CHANNELS], slopes[CHANNELS];
+    double u[NORM_CHANNELS], x[NORM_CHANNELS], slopes[NORM_CHANNELS];
     double shifts[LANES] = {0}, projections[LANES] = {0}, shift = 0, projection = 0;
-    for (int64_t first = 0; first < d; first += CHANNELS) {
-        int64_t count = d - first < CHANNELS ? d - first : CHANNELS;
+    for (int64_t first = 0; first < d; first += NORM_CHANNELS) {
+        int64_t count = d - first < NORM_CHANNELS ? d - first : NORM_CHANNELS;
         const real *w = weight ? weight + first : NULL;
         real *g = grad + first;
         R(layer_norm)(moments, count, w, bias ? bias + first : NULL, row + first, u, x);

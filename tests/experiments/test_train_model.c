@@ -103,6 +103,8 @@ Test(train_model, a_change_is_in_the_network)
          ATN_SAMPLING_INDICES},
         {"soft", "m-4", 32 * 32 * 45, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"soft", "m-196", -32 * 32 * 3, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"sima", "l2", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"sima", "no-norm", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"softmax", "symmetric", -KEYS, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"sima", "one-head", 0, 1, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
     };
@@ -115,6 +117,10 @@ Test(train_model, a_change_is_in_the_network)
         cr_expect_eq(m.shape.heads, rows[i].heads);
         cr_expect_eq(desc.sampling.kind, rows[i].sampling, "%s", rows[i].change);
         cr_expect_eq(desc.sampling.count, rows[i].count, "%s", rows[i].change);
+        atn_sima_norm norm = strcmp(rows[i].change, "l2") == 0        ? ATN_SIMA_L2
+                             : strcmp(rows[i].change, "no-norm") == 0 ? ATN_SIMA_NONE
+                                                                      : ATN_SIMA_L1;
+        cr_expect_eq(desc.sima.norm, norm, "%s", rows[i].change);
         if (samples(rows[i].name)) {
             cr_expect_eq(desc.inverse.method, rows[i].inverse, "%s", rows[i].change);
             cr_expect(rows[i].steps == 0 || desc.inverse.iterations == rows[i].steps, "%s",

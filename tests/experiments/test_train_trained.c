@@ -305,6 +305,15 @@ Test(train_trained, a_network_with_drawn_landmarks)
                      LANDMARKS * sizeof *w.m.blocks[1].landmarks);
     trained_head_free(&h);
     trained_free(t);
+    cr_assert_eq(trained_open("w.npz", &t), EXIT_PASS);
+    capture(); /* drawn on the trained grid */
+    cr_expect_eq(trained_head_open(t, 1, &(input_draw){.height = 28, .width = 28, .seed = 1}, &h),
+                 EXIT_USAGE);
+    cr_expect(is_one_line_with(captured(), "of which its landmarks were drawn"));
+    trained_head_free(&h);
+    trained_free(t);
+    write_weights(&w, CHANGED("\"change\": \"first\", \"seed\": 9007199254740994"), NULL);
+    trained_free(open_trained("w.npz")); /* a change that draws nothing needs no seed */
     static const char *const wrong[] = {
         CHANGED("\"change\": \"random\""),
         CHANGED("\"change\": \"random\", \"seed\": -1"),

@@ -500,7 +500,7 @@ Test(train_trainer, what_is_not_finite_is_reported_and_not_kept)
         steps++;
     }
     const char *text = captured();
-    char *where = must_format("softmax, seed 1: step %d: not finite, first in", steps);
+    char *where = must_format("softmax/attention, seed 1: step %d: not finite, first in", steps);
     cr_expect_eq(code, EXIT_CHECK);
     cr_expect(is_one_line_with(text, where) && strstr(text, "block"), "%s", text);
     for (int64_t i = 0; i < trainer_model(t)->size; i++)
