@@ -64,7 +64,9 @@ static void set_storage(const change *c, atn_attention_desc *desc)
     }
 #define LANDMARKS(n)                                                                               \
     {                                                                                              \
-        .name = "m-" #n, .description = #n " landmarks, whatever the size of the pictures",        \
+        .name = "m-" #n,                                                                           \
+        .description = #n " landmarks, whatever the size of the pictures; the fewer, the wider "   \
+                          "the convolution's windows",                                             \
         .operators = SOFT_ONLY, .before = true, .landmarks = n                                     \
     }
 

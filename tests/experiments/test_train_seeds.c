@@ -19,7 +19,8 @@ static void expect_row(const table *t, int64_t row, const char *variant, const c
 {
     cr_expect(cell_is(t, row, "variant", variant) && cell_is(t, row, "change", change), "row %d",
               (int)row);
-    cr_expect(cell_integer(t, row, "seeds") == seeds && cell_integer(t, row, "finished") == finished,
+    cr_expect(cell_integer(t, row, "seeds") == seeds &&
+                  cell_integer(t, row, "finished") == finished,
               "%s %s: %d of %d", variant, change, (int)cell_integer(t, row, "finished"),
               (int)cell_integer(t, row, "seeds"));
     cr_expect(finished == 0 ? cell_missing(t, row, "accuracy")
@@ -60,7 +61,7 @@ Test(train_seeds, networks_are_compared_seed_by_seed)
         DONE("sima", "paper", "none", 3, 0.5),      DONE("sima", "paper", "l2", 1, 0.25),
         DONE("sima", "paper", "l2", 2, 0.2421875),  DONE("sima", "paper", "l2", 3, 0.2578125),
         STOPPED("sima", "paper", "no-norm", 1),     DONE("sima", "paper", "no-norm", 2, 0.5),
-        DONE("sima", "paper", "no-norm", 3, 0.5),     STOPPED("sima", "paper", "relu", 1),
+        DONE("sima", "paper", "no-norm", 3, 0.5),   STOPPED("sima", "paper", "relu", 1),
         DONE("sima", "paper", "one-head", 1, 0.75), DONE("elu", "stable", "none", 1, 0.75),
     };
     table *t = table_create(seeds_columns, SEEDS_COLUMNS);
