@@ -117,25 +117,27 @@ static const output_spec outputs[OUTPUTS] = {
 
 /* ---- Points ---- */
 
-static bool iterates(const input *in)
-{
-    const model_shape *shape = trained_shape(input_network(in));
-    atn_attention_desc desc = atn_attention_variant(shape->attention->op, shape->variant, ATN_F64);
-    if (shape->change->edit)
-        shape->change->edit(shape->change, &desc);
-    return (desc.op == ATN_SOFT || desc.op == ATN_SOFTPP) &&
-           desc.inverse.method <= ATN_INVERSE_NR_SOFTPP;
-}
-
+/* The inverse of the network's attention, which a change of the training may have replaced. */
 static int check_network(const program_options *s, const input *in)
 {
     (void)s;
-    if (iterates(in))
-        return EXIT_PASS;
-    report_error("--network %s: its attention has no Newton-Raphson iteration, expected a network "
-                 "of soft or softpp",
-                 network_name(in));
-    return EXIT_USAGE;
+    const trained *t = input_network(in);
+    model m;
+    double *data;
+    int code = trained_network(t, trained_shape(t), &m, &data);
+    if (code == EXIT_PASS) {
+        atn_attention_desc desc = model_attention(&m, 0, ATN_F64, data);
+        bool iterates = (desc.op == ATN_SOFT || desc.op == ATN_SOFTPP) &&
+                        desc.inverse.method <= ATN_INVERSE_NR_SOFTPP;
+        code = iterates ? EXIT_PASS : EXIT_USAGE;
+        if (!iterates)
+            report_error("--network %s: its attention has no Newton-Raphson iteration, expected a "
+                         "network of soft or softpp",
+                         network_name(in));
+    }
+    free(data);
+    model_free(&m);
+    return code;
 }
 
 static int prepare(const program_options *s, void **state, int64_t *points)

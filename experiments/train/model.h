@@ -8,10 +8,9 @@
  *
  * s1, s2: LayerScale (Touvron et al. 2021), as in SimA's published code; else 1. The MLP is linear,
  * GELU, linear. Queries, keys and values are one linear layer of the block's input; operators with
- * K = Q (soft, softpp, gaussian and lsh) have no keys in it. A change (train/changes.h) may say
- * otherwise. Around the blocks: patches embedded by
+ * K = Q (soft, softpp, gaussian and lsh) have no keys in it. Around the blocks: patches embedded by
  * a linear layer plus a learned position, a last LayerNorm, the mean over the tokens, and a linear
- * classifier. */
+ * classifier. A change (train/changes.h) replaces a part of this. */
 #ifndef EXPERIMENTS_TRAIN_MODEL_H
 #define EXPERIMENTS_TRAIN_MODEL_H
 

@@ -189,6 +189,10 @@ def changes():
         again = [float(row["accuracy"]) for row in csv.DictReader(file) if row["change"] == "none"]
     expected = [accuracies[key] for key, path in files.items() if path in readable]
     check(again == expected, f"read again: {again}, trained: {expected}")
+    for change, code in (("pool", 0), ("random", 0), ("exact", 2)):  # which has no steps
+        words = ["run", "networks/epochs", "--network", files["soft-code", change, 1], "--samples", "1", "--out", "again"]
+        child = subprocess.run([program, *words], capture_output=True, text=True)
+        check(child.returncode == code and ("no Newton-Raphson" in child.stderr) == (code == 2), f"{change}: {child.stderr}")
     seeds_table(accuracies)
     for operator, change, seed, says in (("soft", "pol", 1, "pool"), ("soft", "noise-1", 1, "expected one of none"),
                                          ("sima", "pool", 1, "only for soft, softpp"),

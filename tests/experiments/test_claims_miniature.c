@@ -20,18 +20,23 @@
 static const miniature_change changes[] = {
     {"none", "as it is"}, {"pool", "with averages"}, {"absent", "never"}, {0}};
 
+/* Takes the text and the verdict over. */
+static void expect_said(char *text, verdict *v, const char *want, const char *want_notes)
+{
+    verdict_close(v);
+    cr_expect_str_eq(text, want);
+    cr_expect(*want_notes ? strstr(v->notes_text, want_notes) != NULL : !*v->notes_text, "%s",
+              v->notes_text);
+    free(text);
+    verdict_free(v);
+}
+
 static void expect_text(const claim_run *run, const char *operator_name, const char *want,
                         const char *want_notes)
 {
     verdict v = {0};
     verdict_open(&v);
-    char *text = miniature_accuracies(run, &v, operator_name, changes);
-    verdict_close(&v);
-    cr_expect_str_eq(text, want);
-    cr_expect(*want_notes ? strstr(v.notes_text, want_notes) != NULL : !*v.notes_text, "%s",
-              v.notes_text);
-    free(text);
-    verdict_free(&v);
+    expect_said(miniature_accuracies(run, &v, operator_name, changes), &v, want, want_notes);
 }
 
 /* In the order of the changes, of the operator alone, and of what is drawn the first draw. */
@@ -75,13 +80,7 @@ static void expect_trained(const char *operator_name, const char *want, const ch
 {
     verdict v = {0};
     verdict_open(&v);
-    char *text = miniature_trained(&v, operator_name, changes);
-    verdict_close(&v);
-    cr_expect_str_eq(text, want);
-    cr_expect(*want_notes ? strstr(v.notes_text, want_notes) != NULL : !*v.notes_text, "%s",
-              v.notes_text);
-    free(text);
-    verdict_free(&v);
+    expect_said(miniature_trained(&v, operator_name, changes), &v, want, want_notes);
 }
 
 /* In the order of the changes, of the operator alone, and only what is compared with the first
