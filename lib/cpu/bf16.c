@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "cpu/simd_width.h"
-#ifdef __AVX512BF16__
-#include <immintrin.h>
-#endif
 
 typedef float lanes __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
 typedef int32_t bits __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
@@ -155,21 +152,15 @@ void R(narrow)(int64_t count, const float *x, real *out)
 
 /* ---- Softmax ---- */
 
-static lanes larger(lanes a, lanes b)
-{
-    bits mask = (bits)(a > b);
-    return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
-}
-
 float R(largest_logit)(int64_t count, const float *x, float least)
 {
     lanes most = (lanes){0} + least, second = most;
     int64_t i = 0;
     for (; i + 2 * LANES <= count; i += 2 * LANES) {
-        most = larger(*(const lanes *)(x + i), most);
-        second = larger(*(const lanes *)(x + i + LANES), second);
+        most = (lanes)MAX_F32(*(const lanes *)(x + i), most);
+        second = (lanes)MAX_F32(*(const lanes *)(x + i + LANES), second);
     }
-    most = larger(second, most);
+    most = (lanes)MAX_F32(second, most);
     float each[LANES];
     memcpy(each, &most, sizeof each);
     for (int half = LANES / 2; half > 0; half /= 2)

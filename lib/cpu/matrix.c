@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small helpers on dense matrices. */
-#ifdef SIMD_AVX512
-#include <immintrin.h>
-#endif
 #include <string.h>
 
 #include "cpu/blocks.h"
@@ -13,36 +10,7 @@
 /* The number of partial sums kept in vectors. It does not depend on the vectors' width, so all
  * instruction sets add in the same order. What remains is added to the first LEAST of them, and the
  * last few terms to the total. */
-enum { SUMS = 32, LEAST = 8, WIDE = BYTES / sizeof(double), WIDES = SUMS / WIDE };
-
-typedef double wide __attribute__((vector_size(BYTES)));
-typedef real some
-    __attribute__((vector_size(WIDE * sizeof(real)), aligned(sizeof(real)), may_alias));
-
-static inline wide widened(const real *a)
-{
-#if defined(SIMD_AVX512) && defined(REAL_F32) /* gcc 12 would convert it in two halves */
-    return _mm512_cvtps_pd(_mm256_loadu_ps(a));
-#else
-    return __builtin_convertvector(*(const some *)a, wide);
-#endif
-}
-
-/* Adds the second half of the sums to the first until one is left. */
-static inline double total(wide sums[WIDES])
-{
-    double ends[WIDE];
-#pragma GCC unroll 8
-    for (int half = WIDES / 2; half > 0; half /= 2)
-#pragma GCC unroll 8
-        for (int w = 0; w < half; w++)
-            sums[w] += sums[w + half];
-    memcpy(ends, sums, sizeof ends);
-    for (int half = WIDE / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            ends[i] += ends[i + half];
-    return ends[0];
-}
+enum { SUMS = 32, LEAST = 8, WIDES = SUMS / WIDE };
 
 /* Defines the sum over i of term(a_i, b_i, scale). */
 #define DEFINE_SUM(name, term)                                                                     \
@@ -59,7 +27,7 @@ static inline double total(wide sums[WIDES])
         double rest = 0;                                                                           \
         for (; i < count; i++)                                                                     \
             rest += term((double)a[i], (double)b[i], scale);                                       \
-        return total(sums) + rest;                                                                 \
+        return add_wide(WIDES, sums) + rest;                                                       \
     }
 
 #define FIRST(x, y, scale)   (x)
@@ -91,7 +59,7 @@ static inline double whole_dot(int64_t count, const real *a, const real *b)
 #pragma GCC unroll 16
         for (int w = 0; w < WIDES; w++)
             sums[w] += widened(a + i + w * WIDE) * widened(b + i + w * WIDE);
-    return total(sums);
+    return add_wide(WIDES, sums);
 }
 
 void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, const real *b,

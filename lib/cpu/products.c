@@ -36,70 +36,73 @@ typedef struct {
 } panel;
 
 /* Stores the sums of a tile whose last vector is not full. */
-static void store_edge(const panel *p, int64_t row, int rows, int width, const real *sums)
+static __attribute__((noinline)) void store_edge(int64_t columns, bool add, int rows, int width,
+                                                 const real *sums, real *c, int64_t c_row)
 {
-    for (int i = 0; i < rows; i++) {
-        real *c = p->c + (row + i) * p->product->c_row;
-        for (int64_t j = 0; j < p->columns; j++)
-            c[j] = p->add ? c[j] + sums[i * width + j] : sums[i * width + j];
-    }
+    for (int i = 0; i < rows; i++, c += c_row)
+        for (int64_t j = 0; j < columns; j++)
+            c[j] = add ? c[j] + sums[i * width + j] : sums[i * width + j];
 }
 
-/* `rows` x `vectors` sums in registers, both known to the compiler. */
-static inline __attribute__((always_inline)) void multiply_tile(int rows, int vectors,
-                                                                const panel *p, int64_t row)
+/* `count` tiles, one below the other from `row` on, of `rows` x `vectors` sums in registers, both
+ * known to the compiler. What a tile needs is loaded once for all of them: next to a sum of 32
+ * terms it costs a tenth. */
+static inline __attribute__((always_inline)) void
+multiply_tiles(int rows, int vectors, const panel *p, int64_t row, int64_t count)
 {
-    lanes sums[MOST_ROWS][VECTORS];
-    const real *a = p->a + row * p->product->a_row, *b = p->b;
-    real *c = p->c + row * p->product->c_row; /* nothing of p is read again once C is written */
-    int64_t c_row = p->product->c_row;
+    int64_t a_row = p->product->a_row, a_step = p->product->a_step, c_row = p->product->c_row,
+            b_step = p->b_step, depth = p->depth, columns = p->columns, last = p->last;
     bool add = p->add;
-    int64_t a_row = p->product->a_row, a_step = p->product->a_step, b_step = p->b_step,
-            last = p->last;
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            sums[i][v] = (lanes){0};
-    int64_t k = 0, depth = p->depth;
-    do { /* depth > 0, which lets the compiler keep the sums in registers */
+    const real *from = p->a + row * a_row, *panel_b = p->b;
+    real *c = p->c + row * c_row;
+    for (; count > 0; count--, from += rows * a_row, c += rows * c_row) {
+        lanes sums[MOST_ROWS][VECTORS];
+        const real *a = from, *b = panel_b;
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                sums[i][v] +=
-                    a[i * a_row] * *(const lanes *)(b + (v < vectors - 1 ? v * LANES : last));
-        a += a_step;
-        b += b_step;
-    } while (++k < depth);
-    if (p->columns < last + LANES) {
-        real edge[MOST_ROWS * VECTORS * LANES];
+                sums[i][v] = (lanes){0};
+        int64_t k = 0;
+        do { /* depth > 0, which lets the compiler keep the sums in registers */
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; i++)
+            for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++)
-                ((lanes *)edge)[i * vectors + v] = sums[i][v];
-        store_edge(p, row, rows, vectors * LANES, edge);
-        return;
-    }
+                for (int v = 0; v < vectors; v++)
+                    sums[i][v] +=
+                        a[i * a_row] * *(const lanes *)(b + (v < vectors - 1 ? v * LANES : last));
+            a += a_step;
+            b += b_step;
+        } while (++k < depth);
+        if (columns < last + LANES) {
+            real edge[MOST_ROWS * VECTORS * LANES];
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
+            for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
-            real *first = c + i * c_row;
-            lanes *to = v < vectors - 1 ? (lanes *)first + v : (lanes *)(first + last);
-            if (add)
-                *to += sums[i][v];
-            else
-                *to = sums[i][v];
+                for (int v = 0; v < vectors; v++)
+                    ((lanes *)edge)[i * vectors + v] = sums[i][v];
+            store_edge(columns, add, rows, vectors * LANES, edge, c, c_row);
+            continue;
         }
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) {
+                real *first = c + i * c_row;
+                lanes *to = v < vectors - 1 ? (lanes *)first + v : (lanes *)(first + last);
+                if (add)
+                    *to += sums[i][v];
+                else
+                    *to = sums[i][v];
+            }
+    }
 }
 
 /* One function per tile: in a single function gcc keeps fewer sums in registers. */
 #define TILE(rows, vectors)                                                                        \
-    static void tile_##rows##_##vectors(const panel *p, int64_t row)                               \
+    static void tile_##rows##_##vectors(const panel *p, int64_t row, int64_t count)                \
     {                                                                                              \
-        multiply_tile(rows, vectors, p, row);                                                      \
+        multiply_tiles(rows, vectors, p, row, count);                                              \
     }
 #define NAME(rows, vectors) tile_##rows##_##vectors,
 #define TO_6(X, vectors)                                                                           \
@@ -115,7 +118,7 @@ TO_6(TILE, 4)
 TO_6(TILE, 2)
 #endif
 
-typedef void tile(const panel *p, int64_t row);
+typedef void tile(const panel *p, int64_t row, int64_t count);
 
 /* By vectors and rows. A tile has as many sums as fit into the registers together with a row of B
  * and an element of A, and at least the eight that keep two multiply-adds per cycle of four cycles'
@@ -134,15 +137,22 @@ static const struct {
 #endif
 };
 
-/* Tiles with nearly equal numbers of rows: a tile of few rows has to wait for its own sums. */
+/* Tiles whose numbers of rows differ by at most one: a tile of few rows waits for its own sums. */
 static void multiply_rows(int vectors, const panel *p)
 {
-    int64_t most = tiles[vectors - 1].most;
-    for (int64_t row = 0, left, rows; (left = p->product->rows - row) > 0; row += rows) {
-        int64_t count = (left + most - 1) / most;
-        rows = (left + count - 1) / count;
-        tiles[vectors - 1].of_rows[rows - 1](p, row);
+    int64_t rows = p->product->rows, most = tiles[vectors - 1].most, least = rows, larger = 0,
+            count = 1;
+    tile *const *of_rows = tiles[vectors - 1].of_rows;
+    if (rows == 0)
+        return;
+    if (rows > most) {
+        count = (rows + most - 1) / most;
+        least = rows / count;
+        larger = rows % count;
+        if (larger > 0)
+            of_rows[least](p, 0, larger);
     }
+    of_rows[least - 1](p, larger * (least + 1), count - larger);
 }
 
 /* ---- Packing ---- */

@@ -25,7 +25,6 @@ typedef float real;
 #define lapack_geqrf LAPACKE_sgeqrf_work
 #define lapack_orgqr LAPACKE_sorgqr_work
 #define lapack_pstrf LAPACKE_spstrf_work
-#define lapack_gesvd LAPACKE_sgesvd_work
 #elif defined(REAL_F64)
 typedef double real;
 #define REAL_TYPE    f64
@@ -38,7 +37,6 @@ typedef double real;
 #define lapack_geqrf LAPACKE_dgeqrf_work
 #define lapack_orgqr LAPACKE_dorgqr_work
 #define lapack_pstrf LAPACKE_dpstrf_work
-#define lapack_gesvd LAPACKE_dgesvd_work
 #elif defined(REAL_BF16)
 typedef uint16_t real; /* of memory only: bf16.h computes */
 #define REAL_TYPE  bf16

@@ -2,8 +2,8 @@
 /* The loops that are written for vectors, in the width of the instruction set (simd_kernels.c,
  * products.c, triangular.c, tridiagonal.c). No sum is reordered, and a product is fused with the
  * addition or subtraction that follows (one rounding) where the set has such an instruction. So
- * AVX2 and AVX-512 give the same bits, apart from exp, sin, cos and erfc, which are SLEEF's (at
- * most 1 ulp, erfc 1.5). */
+ * AVX2 and AVX-512 give the same bits, apart from sin, cos, erfc and, in f64, exp, which are
+ * SLEEF's (at most 1 ulp, erfc 1.5). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -44,6 +44,10 @@ typedef struct {
                       int64_t columns, real *out, int64_t out_stride);
     /* x_i = exp(factor (x_i - shift)) */
     void (*exponentials)(int64_t count, real factor, real shift, real *x);
+    /* The same of counts_i numbers in each row, from shifts_i; sums_i is the sum of row i, of
+     * SIMD_COLUMNS partial sums of up to nine of them, which are then added in double. */
+    void (*exponential_rows)(int64_t rows, const int64_t *counts, real factor, const real *shifts,
+                             real *x, int64_t stride, double *sums);
     /* sines_i = sin(x_i), x_i = cos(x_i) */
     void (*sincos)(int64_t count, real *x, real *sines);
     void (*sincos_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
@@ -55,6 +59,9 @@ typedef struct {
                       int64_t width);
     /* The largest element, or `least` if that is larger; NaN is ignored. */
     real (*largest)(int64_t count, const real *x, real least);
+    /* The same of counts_i numbers in each row: most_i, which is `least` before. */
+    void (*largest_of_rows)(int64_t rows, const int64_t *counts, const real *x, int64_t stride,
+                            real *most);
     /* row -= factor_0 row_0 + factor_1 row_1 + ..., product after product in this order. `columns`
      * is a multiple of SIMD_COLUMNS. */
     void (*eliminate)(int64_t count, const real *factors, int64_t factor_stride, const real *rows,

@@ -29,11 +29,9 @@
 #else
 #define SINCOS SINCOS_F64
 #endif
-typedef double lanes_f64 __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
-
 /* Vectors of a row processed together: enough to hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
-typedef real_bits bits __attribute__((vector_size(BYTES), may_alias));
+typedef real_bits bits __attribute__((vector_size(BYTES), aligned(sizeof(real_bits)), may_alias));
 
 /* `tokens` x `vectors` sums in registers, both known to the compiler. */
 static inline __attribute__((always_inline)) void
@@ -100,6 +98,92 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
         *(lanes *)(x + count - LANES) = (lanes)EXP(factor * (last - shift));
 }
 
+/* A row goes ROW numbers at a time, whatever the width of a vector, so that all sets add in the
+ * same order: to sums of at most REAL_TERMS real numbers, which then are terms of sums in double.
+ */
+enum { ROW = SIMD_COLUMNS, PARTS = ROW / LANES, WIDES = ROW / WIDE, REAL_TERMS = 8 };
+
+/* Exponentials of `terms` times ROW numbers. */
+static inline __attribute__((always_inline)) void
+add_exponentials(int64_t terms, real factor, real shift, real *x, lanes sums[PARTS])
+{
+    for (int64_t term = 0; term < terms; term++, x += ROW)
+        for (int part = 0; part < PARTS; part++) {
+            lanes y = (lanes)EXP(factor * (((lanes *)x)[part] - shift));
+            ((lanes *)x)[part] = y;
+            sums[part] += y;
+        }
+}
+
+static inline __attribute__((always_inline)) void add_parts(const lanes sums[PARTS],
+                                                            wide totals[WIDES])
+{
+    real each[ROW] __attribute__((aligned(BYTES)));
+    memcpy(each, sums, sizeof each);
+    for (int w = 0; w < WIDES; w++)
+        totals[w] += widened(each + w * WIDE);
+}
+
+/* The last ROW numbers of a row; a shorter row is at their end. */
+static inline void copy_last(int64_t count, const real *x, lanes last[PARTS])
+{
+    if (count >= ROW)
+        memcpy(last, x + count - ROW, ROW * sizeof *x);
+    else
+        memcpy((real *)last + ROW - count, x, (size_t)count * sizeof *x);
+}
+
+static inline void copy_back(int64_t count, const lanes last[PARTS], real *x)
+{
+    if (count >= ROW)
+        memcpy(x + count - ROW, last, ROW * sizeof *x);
+    else
+        memcpy(x, (const real *)last + ROW - count, (size_t)count * sizeof *x);
+}
+
+/* Exponentials of the last ROW numbers of a row, of which `left` are in no sum yet. */
+static inline void add_last_exponentials(int64_t left, real factor, real shift, lanes last[PARTS],
+                                         lanes sums[PARTS])
+{
+    static const real_bits masks[2 * ROW] = {[ROW] = -1, -1, -1, -1, -1, -1, -1, -1,
+                                             -1,         -1, -1, -1, -1, -1, -1, -1};
+    for (int part = 0; part < PARTS; part++) {
+        const bits *kept = (const bits *)(masks + left + part * LANES);
+        last[part] = (lanes)EXP(factor * (last[part] - shift));
+        sums[part] += (lanes)((bits)last[part] & *kept);
+    }
+}
+
+static inline __attribute__((always_inline)) double exponential_row(int64_t count, real factor,
+                                                                    real shift, real *x)
+{
+    wide totals[WIDES] = {{0}};
+    lanes last[PARTS] = {{0}}, sums[PARTS] = {{0}};
+    int64_t left = count % ROW, terms = count / ROW;
+    real *first = x;
+    if (left > 0) /* before numbers that are also in a whole ROW are replaced */
+        copy_last(count, first, last);
+    for (; terms > REAL_TERMS; terms -= REAL_TERMS, x += REAL_TERMS * ROW) {
+        lanes full[PARTS] = {{0}};
+        add_exponentials(REAL_TERMS, factor, shift, x, full);
+        add_parts(full, totals);
+    }
+    add_exponentials(terms, factor, shift, x, sums);
+    if (left > 0) {
+        add_last_exponentials(left, factor, shift, last, sums);
+        copy_back(count, last, first);
+    }
+    add_parts(sums, totals);
+    return add_wide(WIDES, totals);
+}
+
+static void exponential_rows(int64_t rows, const int64_t *counts, real factor, const real *shifts,
+                             real *x, int64_t stride, double *sums)
+{
+    for (int64_t i = 0; i < rows; i++)
+        sums[i] = exponential_row(counts[i], factor, shifts[i], x + i * stride);
+}
+
 /* Sines and cosines in vectors of one type. */
 #define SINCOS_LOOP(name, element, vector, sincos)                                                 \
     static void name(int64_t count, element *x, element *sines)                                    \
@@ -122,41 +206,34 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
     }
 
 SINCOS_LOOP(sincos_real, real, lanes, SINCOS)
-SINCOS_LOOP(sincos_f64, double, lanes_f64, SINCOS_F64)
+SINCOS_LOOP(sincos_f64, double, wide, SINCOS_F64)
 
 /* x Phi(x), and the derivative Phi(x) + x phi(x), which costs an exponential, where it is asked
  * for. Phi(x) = erfc(-x / sqrt(2)) / 2 keeps its digits where it is small. */
-static inline lanes_f64 gelu_lanes(lanes_f64 x, lanes_f64 *slope)
+static inline wide gelu_lanes(wide x, wide *slope)
 {
     static const double root_half = 0.70710678118654752, over_root_two_pi = 0.39894228040143268;
-    lanes_f64 phi = 0.5 * (lanes_f64)ERFC_F64(-root_half * x);
+    wide phi = 0.5 * (wide)ERFC_F64(-root_half * x);
     if (slope)
-        *slope = phi + x * (lanes_f64)EXP_F64(-0.5 * x * x) * over_root_two_pi;
+        *slope = phi + x * (wide)EXP_F64(-0.5 * x * x) * over_root_two_pi;
     return x * phi;
 }
 
 static void gelu(int64_t count, double *x, double *slopes)
 {
-    enum { WIDTH = sizeof(lanes_f64) / sizeof *x };
+    enum { WIDTH = sizeof(wide) / sizeof *x };
     int64_t i = 0;
     for (; i + WIDTH <= count; i += WIDTH)
-        *(lanes_f64 *)(x + i) =
-            gelu_lanes(*(lanes_f64 *)(x + i), slopes ? (lanes_f64 *)(slopes + i) : NULL);
+        *(wide *)(x + i) = gelu_lanes(*(wide *)(x + i), slopes ? (wide *)(slopes + i) : NULL);
     if (i == count)
         return;
     size_t rest = (size_t)(count - i) * sizeof *x;
-    lanes_f64 last = {0}, slope;
+    wide last = {0}, slope;
     memcpy(&last, x + i, rest);
     last = gelu_lanes(last, slopes ? &slope : NULL);
     memcpy(x + i, &last, rest);
     if (slopes)
         memcpy(slopes + i, &slope, rest);
-}
-
-static lanes larger(lanes a, lanes b)
-{
-    bits mask = a > b;
-    return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
 }
 
 /* Each lane's partner, whose number differs in one bit. Clang, which has no shuffle by a vector,
@@ -182,27 +259,40 @@ static real largest_lane(lanes most)
     bits lane = *(const bits *)numbers;
 #pragma GCC unroll 4
     for (int half = LANES / 2; half > 0; half /= 2)
-        most = larger(most, partners(most, lane, half));
+        most = (lanes)MAX(most, partners(most, lane, half));
     return most[0];
 }
 
-static real largest(int64_t count, const real *x, real least)
+static inline __attribute__((always_inline)) real largest_of(int64_t count, const real *x,
+                                                             real least)
 {
     lanes most = (lanes){0} + least, second = most;
     int64_t i = 0;
     for (; i + 2 * LANES <= count; i += 2 * LANES) {
-        most = larger(*(const lanes *)(x + i), most);
-        second = larger(*(const lanes *)(x + i + LANES), second);
+        most = (lanes)MAX(*(const lanes *)(x + i), most);
+        second = (lanes)MAX(*(const lanes *)(x + i + LANES), second);
     }
     if (i + LANES <= count)
-        most = larger(*(const lanes *)(x + i), most);
+        most = (lanes)MAX(*(const lanes *)(x + i), most);
     if (count >= LANES) { /* the last vector may include elements seen before */
-        second = larger(*(const lanes *)(x + count - LANES), second);
-        return largest_lane(larger(most, second));
+        second = (lanes)MAX(*(const lanes *)(x + count - LANES), second);
+        return largest_lane((lanes)MAX(most, second));
     }
     for (; i < count; i++)
         least = x[i] > least ? x[i] : least;
     return least;
+}
+
+static real largest(int64_t count, const real *x, real least)
+{
+    return largest_of(count, x, least);
+}
+
+static void largest_of_rows(int64_t rows, const int64_t *counts, const real *x, int64_t stride,
+                            real *most)
+{
+    for (int64_t i = 0; i < rows; i++)
+        most[i] = largest_of(counts[i], x + i * stride, most[i]);
 }
 
 /* `vectors` of the row in registers, known to the compiler. */
@@ -315,11 +405,13 @@ static int multiply_adds(int64_t steps, real *sum)
 const simd R(simd) = {
     .distances = distances,
     .exponentials = exponentials,
+    .exponential_rows = exponential_rows,
     .sincos = sincos_real,
     .sincos_f64 = sincos_f64,
     .gelu = gelu,
     .transpose = R(transpose_padded),
     .largest = largest,
+    .largest_of_rows = largest_of_rows,
     .eliminate = eliminate,
     .scale_and_downdate = scale_and_downdate,
     .add_differences = add_differences,

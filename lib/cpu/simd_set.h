@@ -4,19 +4,55 @@
 #ifndef CPU_SIMD_SET_H
 #define CPU_SIMD_SET_H
 
+#include <string.h>
+
 #include "cpu/simd.h"
 #include "cpu/simd_width.h"
 
 #ifdef REAL_F32
 #define EXP EXP_F32
+#define MAX MAX_F32
 typedef int32_t real_bits; /* a lane of the result of comparing */
 #else
 #define EXP EXP_F64
+#define MAX MAX_F64
 typedef int64_t real_bits;
 #endif
 
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 enum { LANES = BYTES / sizeof(real) };
+
+/* Doubles, and as many real numbers. */
+typedef double wide __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
+enum { WIDE = BYTES / sizeof(double) };
+typedef real some
+    __attribute__((vector_size(WIDE * sizeof(real)), aligned(sizeof(real)), may_alias));
+
+static inline wide widened(const real *a)
+{
+#if defined(SIMD_AVX512) && defined(REAL_F32) /* gcc 12 would convert it in two halves */
+    return _mm512_cvtps_pd(_mm256_loadu_ps(a));
+#else
+    return __builtin_convertvector(*(const some *)a, wide);
+#endif
+}
+
+/* Adds the second half of the sums to the first until one is left; `count`, a power of two, is
+ * known to the compiler. */
+static inline __attribute__((always_inline)) double add_wide(int count, wide *sums)
+{
+    double ends[WIDE];
+#pragma GCC unroll 8
+    for (int half = count / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int w = 0; w < half; w++)
+            sums[w] += sums[w + half];
+    memcpy(ends, sums, sizeof ends);
+    for (int half = WIDE / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            ends[i] += ends[i + half];
+    return ends[0];
+}
 
 typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
 enum { QUAD = 16 / sizeof(real) };

@@ -4,11 +4,10 @@
 
 /* Points between two bounds that are tested together. Their number does not depend on the vectors'
  * width, so all instruction sets take the same points. GROUP vectors of them fit the registers. */
-enum { POINTS = 32, WIDE = BYTES / sizeof(double), GROUP = 4 };
+enum { POINTS = 32, GROUP = 4 };
 /* 33^11 > 2^55: the bounds then differ by less than the rounding of the larger one. */
 enum { ROUNDS = 11 };
 
-typedef double wide __attribute__((vector_size(BYTES)));
 typedef int64_t truths __attribute__((vector_size(BYTES)));
 
 /* In units of about its largest entry, so that nothing overflows and minors do not underflow. */

@@ -6,7 +6,7 @@ For every fault of faults.toml the copy is rebuilt with it and the fault's check
 pass without the fault and fail with it. A check is
 
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
-                 are those of tests/gpu with the emulated device, matrix is that of f32
+                 are those of tests/gpu with the emulated device, simd, matrix and singular are those of f32
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
   cli check, machine, report, run, shards   tests/cli/test_check.sh, ...
   cli train      tests/cli/test_train.py
@@ -51,6 +51,7 @@ PROGRAMS = {
     "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
     "simd": ("tests/operators/test_simd_f32", ("tests/operators/test_simd.c",)),
     "matrix": ("tests/operators/test_matrix_f32", ("tests/operators/test_matrix.c",)),
+    "singular": ("tests/operators/test_singular_f32", ("tests/operators/test_singular.c",)),
 }
 CLI = ("check", "machine", "report", "run", "shards", "train", "failures")
 ISAS = ("base", "avx2", "avx512")

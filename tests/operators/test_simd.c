@@ -23,7 +23,8 @@ static double ulps(real got, long double want)
     return (double)fabsl(((long double)got - want) / ldexpl(1, exponent - DIGITS + 1));
 }
 
-/* SLEEF's bound is 1.0 ulp. Below the normal numbers results are rounded twice. */
+/* SLEEF's bound, and that of attnum's own in f32. Below the normal numbers results are rounded
+ * twice. */
 Test(simd, exp_is_within_an_ulp)
 {
     enum { COUNT = 4096, BLOCKS = 64 };
@@ -97,6 +98,47 @@ Test(simd, exp_takes_any_count)
                     cr_expect(ulps(x[first + 1 + i], expl((long double)want[i])) <= 1.0,
                               "%s: element %d of %d", sets[set].name, i, count);
             }
+}
+
+/* Rows that are shorter and longer than what is added in real numbers: the exponentials, and
+ * nothing beyond them; sums within a rounding of each partial sum's nine terms; in f32, whose
+ * exponential is attnum's own where the set fuses, the same bits of both such sets. */
+Test(simd, rows_of_exponentials)
+{
+    enum { ROWS = 3, MOST = 300, STRIDE = MOST + 3 };
+    static real x[ROWS * STRIDE], first[ROWS * STRIDE];
+    double first_sums[ROWS] = {0};
+    for (int count = 0; count <= MOST; count += count < 150 ? 1 : 37)
+        for (int set = 0, there = find_sets(), fusing = 0; set < there; set++) {
+            const int64_t counts[ROWS] = {count, count / 2, 0};
+            const real shifts[ROWS] = {(real)0.3, -1, 5};
+            double sums[ROWS], wanted[ROWS] = {0};
+            for (int i = 0; i < ROWS * STRIDE; i++)
+                x[i] = (real)(0.37 * (i % 40) - 5);
+            sets[set].kernels->exponential_rows(ROWS, counts, (real)0.7, shifts, x, STRIDE, sums);
+            for (int i = 0; i < ROWS * STRIDE; i++) {
+                int row = i / STRIDE, column = i % STRIDE;
+                real before = (real)(0.37 * (i % 40) - 5);
+                volatile real difference = before - shifts[row], product = (real)0.7 * difference;
+                bool in = column < counts[row];
+                wanted[row] += in ? (double)x[i] : 0;
+                cr_expect(in ? ulps(x[i], expl((long double)product)) <= 1 : x[i] == before,
+                          "%s: element %d of %d", sets[set].name, i, count);
+            }
+            for (int row = 0; row < ROWS; row++)
+                cr_expect(fabs(sums[row] - wanted[row]) <= ldexp(8, -DIGITS) * wanted[row] &&
+                              (sums[row] > 0) == (counts[row] > 0),
+                          "%s: row %d of %d: %.17g, not %.17g", sets[set].name, row, count,
+                          sums[row], wanted[row]);
+            if (!sets[set].fuses || DIGITS > 24)
+                continue;
+            if (fusing++ == 0) {
+                memcpy(first, x, sizeof x);
+                memcpy(first_sums, sums, sizeof sums);
+            }
+            cr_expect(memcmp(first, x, sizeof x) == 0 && memcmp(first_sums, sums, sizeof sums) == 0,
+                      "%s: other bits, %d", sets[set].name, count);
+        }
 }
 
 /* Around 0, over one turn and many, and where an argument has to be reduced with care. */
@@ -255,6 +297,12 @@ Test(simd, largest_of_any_count)
                 x[at] = (real)NAN;
                 cr_expect(sets[set].kernels->largest(count, x, -INFINITY) < 0, "%s: %d of %d",
                           sets[set].name, at, count);
+                const int64_t counts[2] = {at, count - at};
+                real most[2] = {-INFINITY, -3};
+                x[at] = 2;
+                sets[set].kernels->largest_of_rows(2, counts, x, at, most);
+                cr_expect(most[0] == sets[set].kernels->largest(at, x, -INFINITY) && most[1] == 2,
+                          "%s: rows of %d and %d", sets[set].name, at, count - at);
             }
 }
 

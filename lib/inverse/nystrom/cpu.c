@@ -5,18 +5,18 @@
 
 #include "inverse/nystrom/cpu.h"
 
-/* Work of gesvd per row: 3 m for the bidiagonalisation, 2 m for each of 64 rows of a block. */
-enum { SVD_WORK = 131 };
-
 static bool by_singular_values(const atn_nystromformer_options *options)
 {
     return options->inverse == ATN_NYSTROM_PINV;
 }
 
+/* Elements for a double. */
+enum { SQUARES = sizeof(double) / sizeof(real) };
+
 int64_t R(nystrom_inverse_work)(const atn_nystromformer_options *options, int64_t m)
 {
     if (by_singular_values(options))
-        return 5 * m * m + (1 + SVD_WORK) * m;
+        return 5 * m * m + m + SQUARES * (m + 1); /* one more to begin at a multiple of 8 */
     return ((int64_t)options->iterations + 1 + 7) * m * m;
 }
 
@@ -134,18 +134,19 @@ static void iterate_backward(const nystrom_problem *p, real *grad_z, real *grad_
 /* ---- The pseudo-inverse:   A = U S W^T,   Z = W S+ U^T ---- */
 
 typedef struct {
+    double *squares;
     real *z, *scratch, *middle;
-    real *left, *right; /* U and W^T */
+    real *left, *right; /* U^T and W^T */
     real *values;       /* S */
-    real *lapack_work;
 } singular;
 
 static singular split_singular(const nystrom_problem *p)
 {
     int64_t size = p->m * p->m;
-    real *w = p->work, *vectors = w + 5 * size;
-    return (singular){w,       w + size,      w + 2 * size, w + 3 * size, w + 4 * size,
-                      vectors, vectors + p->m};
+    uintptr_t odd = (uintptr_t)p->work % sizeof(double);
+    real *squares = p->work + (odd > 0 ? 1 : 0), *w = squares + SQUARES * p->m;
+    return (singular){(double *)squares, w,           w + size, w + 2 * size, w + 3 * size,
+                      w + 4 * size,      w + 5 * size};
 }
 
 /* 1 / s_i, or 0 where s_i is dropped. */
@@ -161,19 +162,14 @@ static const real *decompose(const nystrom_problem *p)
 {
     int64_t m = p->m;
     singular s = split_singular(p);
-    memcpy(s.scratch, p->a, (size_t)(m * m) * sizeof(real));
-    /* LAPACK reads A's rows as columns and decomposes A^T = W S U^T. Read by rows, its left factor
-     * W is our W^T, and its right factor U^T is our U. */
-    lapack_int order = (lapack_int)m;
-    lapack_int code =
-        lapack_gesvd(LAPACK_COL_MAJOR, 'A', 'A', order, order, s.scratch, order, s.values, s.right,
-                     order, s.left, order, s.lapack_work, (lapack_int)(SVD_WORK * m));
+    memcpy(s.right, p->a, (size_t)(m * m) * sizeof(real));
+    bool found = R(singular_values)(m, s.right, s.left, s.values, s.squares);
     for (int64_t i = 0; i < m; i++) {
-        real inverse = code == 0 ? inverted(p, &s, i) : (real)NAN;
+        real inverse = found ? inverted(p, &s, i) : (real)NAN;
         for (int64_t j = 0; j < m; j++)
             s.scratch[i * m + j] = inverse * s.right[i * m + j];
     }
-    real_gemm(CblasTrans, CblasTrans, m, m, m, s.scratch, m, s.left, m, 0, s.z, m);
+    real_gemm(CblasTrans, CblasNoTrans, m, m, m, s.scratch, m, s.left, m, 0, s.z, m);
     store_matrix(p, s.z);
     return s.z;
 }
@@ -202,11 +198,11 @@ static void decompose_backward(const nystrom_problem *p, const real *grad_z, rea
     int64_t m = p->m;
     singular s = split_singular(p);
     real_gemm(CblasTrans, CblasTrans, m, m, m, grad_z, m, s.right, m, 0, s.scratch, m);
-    real_gemm(CblasTrans, CblasNoTrans, m, m, m, s.left, m, s.scratch, m, 0, s.middle, m);
+    real_multiply(m, s.left, s.scratch, s.middle);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = i; j < m; j++)
             middle_pair(p, &s, i, j);
-    real_multiply(m, s.left, s.middle, s.scratch);
+    real_gemm(CblasTrans, CblasNoTrans, m, m, m, s.left, m, s.middle, m, 0, s.scratch, m);
     real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, s.scratch, m, s.right, m, 1, grad_a, m);
 }
 

@@ -49,19 +49,7 @@ static pieces split(const head *h)
 /* A block of rho_q. */
 static void load_queries(const head *h, const pieces *p, int64_t first, int64_t rows)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const real *q = h->q + (first + i) * h->q_stride;
-        real largest = R(simd).largest(h->d, q, -INFINITY);
-        for (int64_t c = 0; c < h->d; c++)
-            p->rho[i * h->d + c] = q[c] - largest;
-    }
-    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
-    for (int64_t i = 0; i < rows; i++) {
-        real *rho = p->rho + i * h->d;
-        double sum = R(sum)(h->d, rho), one_over = 1 / sum;
-        for (int64_t c = 0; c < h->d; c++)
-            rho[c] = (real)R(norm_divide)((double)rho[c], sum, one_over);
-    }
+    R(softmax_rows)(rows, h->d, 1, h->q + first * h->q_stride, h->q_stride, p->rho, h->d);
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 

@@ -98,8 +98,7 @@ static void load_weights(const head *h, const pieces *p, int64_t first, int64_t 
 {
     real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->d, h->q + first * h->q_stride, h->q_stride,
               p->keys.sums, h->d, 0, p->weights, p->r);
-    for (int64_t i = 0; i < count; i++)
-        R(softmax_row)(p->r, p->c, p->weights + i * p->r, p->weights + i * p->r);
+    R(softmax_rows)(count, p->r, p->c, p->weights, p->r, p->weights, p->r);
     R(store)(h->desc->storage, count, p->r, p->weights, p->r);
 }
 

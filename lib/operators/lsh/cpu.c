@@ -241,14 +241,16 @@ static void open_forward(const head *h, pieces *p, const block *queries)
 
 static void meet_forward(const head *h, pieces *p, const block *queries, const block *keys)
 {
+    int64_t rows = queries->count, counts[HEAD_BLOCK];
+    double shrink[HEAD_BLOCK], sums[HEAD_BLOCK];
     meet_logits(h, p, queries, keys);
-    for (int64_t i = 0; i < queries->count; i++) {
-        int64_t at;
-        real *weights = p->weights + i * HEAD_BLOCK;
-        double shrink = R(softmax_raise)(keys->count, 1, weights, &p->block_peaks[i], &at);
-        p->block_sums[i] = p->block_sums[i] * shrink +
-                           R(softmax_weigh)(keys->count, 1, p->block_peaks[i], weights);
-        R(scale_row)(h->dv, shrink, p->rows + i * h->dv);
+    for (int64_t i = 0; i < rows; i++)
+        counts[i] = keys->count;
+    R(softmax_raise)(rows, counts, 1, p->weights, HEAD_BLOCK, p->block_peaks, NULL, shrink);
+    R(simd).exponential_rows(rows, counts, 1, p->block_peaks, p->weights, HEAD_BLOCK, sums);
+    for (int64_t i = 0; i < rows; i++) {
+        p->block_sums[i] = p->block_sums[i] * shrink[i] + sums[i];
+        R(scale_row)(h->dv, shrink[i], p->rows + i * h->dv);
     }
     R(store)(h->desc->storage, queries->count, keys->count, p->weights, HEAD_BLOCK);
     real_gemm(CblasNoTrans, CblasNoTrans, queries->count, h->dv, keys->count, p->weights,

@@ -209,8 +209,7 @@ static void before(const head *h)
     R(store)(h->desc->storage, m, d, p.query_means, d);
     R(store)(h->desc->storage, m, d, p.key_means, d);
     real_gemm(CblasNoTrans, CblasTrans, m, m, d, p.query_means, d, p.key_means, d, 0, p.a, m);
-    for (int64_t i = 0; i < m; i++)
-        R(softmax_row)(m, core_logit_scale(h->desc, d), p.a + i * m, p.a + i * m);
+    R(softmax_rows)(m, m, core_logit_scale(h->desc, d), p.a, m, p.a, m);
     R(store)(h->desc->storage, m, m, p.a, m);
     p.numbers[OWN_NORM] = p.numbers[NORM] = column_norm(m, p.a, &column);
     p.numbers[IS_LARGEST] = 1;

@@ -128,20 +128,19 @@ typedef struct {
 static void advance(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
                     bool places, real *products, strip *s)
 {
-    double c = core_logit_scale(h->desc, h->d);
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t at = -1;
+    double c = core_logit_scale(h->desc, h->d), sums[MOST_ROWS];
+    real *largest = b->largest + row;
+    int64_t at[MOST_ROWS];
+    for (int64_t i = 0; i < rows; i++)
         s->seen[i] = head_keys_seen(h, b->first + row + i, k->first, k->count);
-        s->shrink[i] = R(softmax_raise)(s->seen[i], c, products + i * KEYS, &b->largest[row + i],
-                                        places ? &at : NULL);
-        if (at >= 0)
-            b->largest_at[row + i] = k->first + at;
-    }
+    R(softmax_raise)(rows, s->seen, c, products, KEYS, largest, places ? at : NULL, s->shrink);
+    R(simd).exponential_rows(rows, s->seen, (real)c, largest, products, KEYS, sums);
     for (int64_t i = 0; i < rows; i++) {
         real *weights = products + i * KEYS;
+        if (places && at[i] >= 0)
+            b->largest_at[row + i] = k->first + at[i];
         s->before[i] = b->sum[row + i] * s->shrink[i];
-        b->sum[row + i] =
-            s->before[i] + R(softmax_weigh)(s->seen[i], c, b->largest[row + i], weights);
+        b->sum[row + i] = s->before[i] + sums[i];
         for (int64_t j = s->seen[i]; j < k->count; j++)
             weights[j] = 0;
     }

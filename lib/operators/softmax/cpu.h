@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Softmax attention and the softmax of one row, for every operator that consists of them. */
+/* Softmax attention and the softmax of rows, for every operator that consists of them. */
 #ifndef SOFTMAX_CPU_H
 #define SOFTMAX_CPU_H
 
@@ -11,19 +11,20 @@ int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv);
 void R(softmax_forward)(const head *h);
 void R(softmax_backward)(const head *h);
 
-/* weights (may be x) = softmax(c x). */
-void R(softmax_row)(int64_t count, double c, const real *x, real *weights);
+/* weights (may be x) = softmax(c x), row by row of `count` numbers. */
+void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64_t x_stride,
+                     real *weights, int64_t stride);
 
 /* Backward: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP). */
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes);
 
-/* A softmax over keys that come block by block (Milakov and Gimelshein 2018), with weights exp(c
- * (logit - *largest)), c >= 0, where *largest is the largest logit so far, initially -infinity. If
- * the block raises it, *at, if not null, is its place in the block. Returns the factor by which
- * sums over earlier keys must be multiplied. */
-double R(softmax_raise)(int64_t keys, double c, const real *logits, real *largest, int64_t *at);
-/* Turns logits into weights and returns their sum. NaN if the largest logit is not finite. */
-double R(softmax_weigh)(int64_t keys, double c, real largest, real *logits);
+/* A softmax over keys that come block by block (Milakov and Gimelshein 2018), of up to 64 rows,
+ * with weights exp(c (logit - largest_i)), c >= 0, which R(simd).exponential_rows forms; largest_i
+ * is the largest logit so far, initially -infinity. shrink_i is the factor by which sums over
+ * earlier keys must be multiplied, at_i (at may be null) the place in the block of a new largest
+ * logit; -1: it is not new. Row i has keys_i logits in this block. */
+void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
+                      int64_t stride, real *largest, int64_t *at, double *shrink);
 
 /* x *= factor */
 void R(scale_row)(int64_t count, double factor, real *x);

@@ -1,25 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The softmax of one row. Sums are in double: a row may be as long as a sequence. */
+/* The softmax of rows. Sums are in double: a row may be as long as a sequence. */
 #include "operators/softmax/cpu.h"
 
 #include <string.h>
 
 #include "cpu/simd.h"
 
-void R(softmax_row)(int64_t count, double c, const real *x, real *weights)
+enum { GROUP = 64 };
+
+void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64_t x_stride,
+                     real *weights, int64_t stride)
 {
     const simd *kernels = &R(simd);
-    if (c < 0)
-        for (int64_t j = 0; j < count; j++)
-            weights[j] = -x[j];
-    else if (weights != x)
-        memcpy(weights, x, (size_t)count * sizeof *x);
-    kernels->exponentials(count, (real)fabs(c), kernels->largest(count, weights, -INFINITY),
-                          weights);
-    double sum = R(sum)(count, weights), reciprocal = 1 / sum;
-    for (int64_t j = 0; j < count; j++)
-        weights[j] = (real)(sizeof(real) < sizeof(double) ? (double)weights[j] * reciprocal
-                                                          : (double)weights[j] / sum);
+    int64_t counts[GROUP];
+    for (int i = 0; i < GROUP; i++)
+        counts[i] = count;
+    for (int64_t some; rows > 0; rows -= some, x += some * x_stride, weights += some * stride) {
+        real largest[GROUP];
+        double sums[GROUP];
+        some = rows < GROUP ? rows : GROUP;
+        for (int64_t i = 0; i < some; i++) {
+            largest[i] = -(real)INFINITY;
+            for (int64_t j = 0; c < 0 && j < count; j++)
+                weights[i * stride + j] = -x[i * x_stride + j];
+            if (c >= 0 && weights != x)
+                memcpy(weights + i * stride, x + i * x_stride, (size_t)count * sizeof *x);
+        }
+        kernels->largest_of_rows(some, counts, weights, stride, largest);
+        kernels->exponential_rows(some, counts, (real)fabs(c), largest, weights, stride, sums);
+        for (int64_t i = 0; i < some; i++) {
+            real sum = (real)sums[i], reciprocal = (real)(1 / sums[i]);
+            for (int64_t j = 0; j < count; j++)
+                weights[i * stride + j] = sizeof(real) < sizeof(double)
+                                              ? weights[i * stride + j] * reciprocal
+                                              : weights[i * stride + j] / sum;
+        }
+    }
 }
 
 /* dP is taken relative to its value where P is largest: where P is nearly 1, the difference of dP
@@ -44,21 +60,18 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
         slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
 }
 
-double R(softmax_raise)(int64_t keys, double c, const real *logits, real *largest, int64_t *at)
+void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
+                      int64_t stride, real *largest, int64_t *at, double *shrink)
 {
-    real before = *largest, highest = R(simd).largest(keys, logits, before);
-    if (!(highest > before))
-        return 1;
-    if (at)
-        *at = R(find)(keys, logits, highest);
-    *largest = highest;
-    return exp(c * ((double)before - (double)highest));
-}
-
-double R(softmax_weigh)(int64_t keys, double c, real largest, real *logits)
-{
-    R(simd).exponentials(keys, (real)c, largest, logits);
-    return R(sum)(keys, logits);
+    real before[GROUP];
+    memcpy(before, largest, (size_t)rows * sizeof *before);
+    R(simd).largest_of_rows(rows, keys, logits, stride, largest);
+    for (int64_t i = 0; i < rows; i++) {
+        bool raised = largest[i] > before[i];
+        shrink[i] = raised ? exp(c * ((double)before[i] - (double)largest[i])) : 1;
+        if (at)
+            at[i] = raised ? R(find)(keys[i], logits + i * stride, largest[i]) : -1;
+    }
 }
 
 void R(scale_row)(int64_t count, double factor, real *x)

@@ -114,8 +114,7 @@ static void before(const head *h)
     if (*p.keys.deferred != 0)
         R(columns_apply)(&p.keys, d, p.covariance, d, p.covariance);
     R(store)(h->desc->storage, d, d, p.covariance, d);
-    for (int64_t a = 0; a < d; a++)
-        R(softmax_row)(d, p.tau, p.covariance + a * d, p.weights + a * d);
+    R(softmax_rows)(d, d, p.tau, p.covariance, d, p.weights, d);
     R(store)(h->desc->storage, d, d, p.weights, d);
 }
 
