@@ -98,6 +98,16 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
         *(lanes *)(x + count - LANES) = (lanes)EXP(factor * (last - shift));
 }
 
+/* exp(c x) is EXP_OF(c LOG2_OF_BASE, x). Of f32 it is a power of 2, which takes four operations
+ * fewer than exp and is as exact: the argument's rounding is the same. */
+#if defined(REAL_F32) && (defined(SIMD_AVX2) || defined(SIMD_AVX512))
+#define LOG2_OF_BASE      1.4426950408889634
+#define EXP_OF(factor, x) exp2_f32((exp_lanes)((factor) * (x)))
+#else
+#define LOG2_OF_BASE      1
+#define EXP_OF(factor, x) EXP((factor) * (x))
+#endif
+
 /* A row goes ROW numbers at a time, whatever the width of a vector, so that all sets add in the
  * same order: to sums of at most REAL_TERMS real numbers, which then are terms of sums in double.
  */
@@ -109,7 +119,7 @@ add_exponentials(int64_t terms, real factor, real shift, real *x, lanes sums[PAR
 {
     for (int64_t term = 0; term < terms; term++, x += ROW)
         for (int part = 0; part < PARTS; part++) {
-            lanes y = (lanes)EXP(factor * (((lanes *)x)[part] - shift));
+            lanes y = (lanes)EXP_OF(factor, ((lanes *)x)[part] - shift);
             ((lanes *)x)[part] = y;
             sums[part] += y;
         }
@@ -149,7 +159,7 @@ static inline void add_last_exponentials(int64_t left, real factor, real shift, 
                                              -1,         -1, -1, -1, -1, -1, -1, -1};
     for (int part = 0; part < PARTS; part++) {
         const bits *kept = (const bits *)(masks + left + part * LANES);
-        last[part] = (lanes)EXP(factor * (last[part] - shift));
+        last[part] = (lanes)EXP_OF(factor, last[part] - shift);
         sums[part] += (lanes)((bits)last[part] & *kept);
     }
 }
@@ -163,7 +173,7 @@ static inline __attribute__((always_inline)) double exponential_row(int64_t coun
     real *first = x;
     if (left > 0) /* before numbers that are also in a whole ROW are replaced */
         copy_last(count, first, last);
-    for (; terms > REAL_TERMS; terms -= REAL_TERMS, x += REAL_TERMS * ROW) {
+    for (; terms >= REAL_TERMS; terms -= REAL_TERMS, x += REAL_TERMS * ROW) {
         lanes full[PARTS] = {{0}};
         add_exponentials(REAL_TERMS, factor, shift, x, full);
         add_parts(full, totals);
@@ -177,11 +187,12 @@ static inline __attribute__((always_inline)) double exponential_row(int64_t coun
     return add_wide(WIDES, totals);
 }
 
-static void exponential_rows(int64_t rows, const int64_t *counts, real factor, const real *shifts,
+static void exponential_rows(int64_t rows, const int64_t *counts, double factor, const real *shifts,
                              real *x, int64_t stride, double *sums)
 {
+    real unit = (real)(factor * LOG2_OF_BASE);
     for (int64_t i = 0; i < rows; i++)
-        sums[i] = exponential_row(counts[i], factor, shifts[i], x + i * stride);
+        sums[i] = exponential_row(counts[i], unit, shifts[i], x + i * stride);
 }
 
 /* Sines and cosines in vectors of one type. */

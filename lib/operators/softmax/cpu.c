@@ -11,7 +11,7 @@
 
 /* A block of queries is multiplied with a transposed block of keys in strips of rows, so that the
  * keys and a strip of weights stay in a first-level cache. A last strip may have MOST_ROWS. */
-enum { QUERIES = 192, ROWS = 48, MOST_ROWS = 64, KEYS = 512 / sizeof(real) };
+enum { QUERIES = 768, ROWS = 48, MOST_ROWS = 64, KEYS = 1024 / sizeof(real) };
 
 /* A block of queries and the state of their softmax after the keys seen so far. Sums are relative
  * to exp(c largest). */
@@ -134,7 +134,7 @@ static void advance(const head *h, queries *b, int64_t row, int64_t rows, const 
     for (int64_t i = 0; i < rows; i++)
         s->seen[i] = head_keys_seen(h, b->first + row + i, k->first, k->count);
     R(softmax_raise)(rows, s->seen, c, products, KEYS, largest, places ? at : NULL, s->shrink);
-    R(simd).exponential_rows(rows, s->seen, (real)c, largest, products, KEYS, sums);
+    R(simd).exponential_rows(rows, s->seen, c, largest, products, KEYS, sums);
     for (int64_t i = 0; i < rows; i++) {
         real *weights = products + i * KEYS;
         if (places && at[i] >= 0)
@@ -155,7 +155,8 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     products(h, b, row, rows, k, weights);
     advance(h, b, row, rows, k, false, weights, &s);
     for (int64_t i = 0; i < rows; i++)
-        R(scale_row)(h->dv, s.shrink[i], out + i * h->out_stride);
+        if (s.shrink[i] != 1)
+            R(scale_row)(h->dv, s.shrink[i], out + i * h->out_stride);
     R(store)(h->desc->storage, rows, k->count, weights, KEYS);
     real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, k->count, weights, KEYS,
               h->v + k->first * h->v_stride, h->v_stride, 1, out, h->out_stride);

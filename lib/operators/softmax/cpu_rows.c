@@ -27,7 +27,7 @@ void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64
                 memcpy(weights + i * stride, x + i * x_stride, (size_t)count * sizeof *x);
         }
         kernels->largest_of_rows(some, counts, weights, stride, largest);
-        kernels->exponential_rows(some, counts, (real)fabs(c), largest, weights, stride, sums);
+        kernels->exponential_rows(some, counts, fabs(c), largest, weights, stride, sums);
         for (int64_t i = 0; i < some; i++) {
             real sum = (real)sums[i], reciprocal = (real)(1 / sums[i]);
             for (int64_t j = 0; j < count; j++)
