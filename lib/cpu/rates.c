@@ -20,7 +20,7 @@ void R(exponentials)(int threads, int64_t rounds, int64_t count, void *x)
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int thread = 0; thread < threads; thread++)
         for (int64_t i = 0; i < rounds; i++)
-            kernels->exponentials(count, -1, 0, (real *)x + thread * count);
+            kernels->scaled_exponentials(count, -1, 0, (real *)x + thread * count);
 }
 
 void R(product)(const atn_product_shape *shape, const void *a, const void *b, void *c)

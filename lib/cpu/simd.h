@@ -42,11 +42,13 @@ typedef struct {
      * columns is a multiple of SIMD_COLUMNS. */
     void (*distances)(int64_t p, int64_t d, const real *x, int64_t x_stride, const real *transposed,
                       int64_t columns, real *out, int64_t out_stride);
-    /* x_i = exp(factor (x_i - shift)) */
-    void (*exponentials)(int64_t count, real factor, real shift, real *x);
-    /* The same of counts_i numbers in each row, none of which is above shifts_i (factor >= 0);
-     * sums_i is the sum of row i: SIMD_COLUMNS partial sums of up to nine, which are then added in
-     * double. A relative error of 1 ulp, and of two roundings of the argument. */
+    /* x_i = exp(x_i) */
+    void (*exponentials)(int64_t count, real *x);
+    /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of two roundings of the
+     * argument. */
+    void (*scaled_exponentials)(int64_t count, double factor, real shift, real *x);
+    /* The same of counts_i numbers in each row, from shifts_i; sums_i is the sum of row i:
+     * SIMD_COLUMNS partial sums of up to nine, which are then added in double. */
     void (*exponential_rows)(int64_t rows, const int64_t *counts, double factor, const real *shifts,
                              real *x, int64_t stride, double *sums);
     /* sines_i = sin(x_i), x_i = cos(x_i) */

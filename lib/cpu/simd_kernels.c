@@ -77,29 +77,8 @@ static void distances(int64_t p, int64_t d, const real *x, int64_t x_stride, con
                       out_stride);
 }
 
-/* The last vector may overlap the one before it, and is loaded before that is stored. */
-static void exponentials(int64_t count, real factor, real shift, real *x)
-{
-    lanes last = {0};
-    if (count == 0)
-        return;
-    if (count < LANES) {
-        memcpy(&last, x, (size_t)count * sizeof *x);
-        last = (lanes)EXP(factor * (last - shift));
-        memcpy(x, &last, (size_t)count * sizeof *x);
-        return;
-    }
-    last = *(const lanes *)(x + count - LANES);
-    for (int64_t i = 0; i + LANES <= count; i += LANES) {
-        lanes *at = (lanes *)(x + i);
-        *at = (lanes)EXP(factor * (*at - shift));
-    }
-    if (count % LANES > 0)
-        *(lanes *)(x + count - LANES) = (lanes)EXP(factor * (last - shift));
-}
-
 /* exp(c x) is EXP_OF(c LOG2_OF_BASE, x). Of f32 it is a power of 2, which takes four operations
- * fewer than exp and is as exact: the argument's rounding is the same. */
+ * fewer than exp and is as exact where c x has to be rounded. */
 #if defined(REAL_F32) && (defined(SIMD_AVX2) || defined(SIMD_AVX512))
 #define LOG2_OF_BASE      1.4426950408889634
 #define EXP_OF(factor, x) exp2_f32((exp_lanes)((factor) * (x)))
@@ -107,6 +86,42 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
 #define LOG2_OF_BASE      1
 #define EXP_OF(factor, x) EXP((factor) * (x))
 #endif
+
+static inline __attribute__((always_inline)) lanes exponential(bool scaled, real unit, real shift,
+                                                               lanes x)
+{
+    return scaled ? (lanes)EXP_OF(unit, x - shift) : (lanes)EXP(x);
+}
+
+/* The last vector may overlap the one before it, and is loaded before that is stored. */
+static inline __attribute__((always_inline)) void
+replace_by_exponentials(int64_t count, bool scaled, real unit, real shift, real *x)
+{
+    lanes last = {0};
+    if (count < LANES) {
+        memcpy(&last, x, (size_t)count * sizeof *x);
+        last = exponential(scaled, unit, shift, last);
+        memcpy(x, &last, (size_t)count * sizeof *x);
+        return;
+    }
+    last = *(const lanes *)(x + count - LANES);
+    for (int64_t i = 0; i + LANES <= count; i += LANES) {
+        lanes *at = (lanes *)(x + i);
+        *at = exponential(scaled, unit, shift, *at);
+    }
+    if (count % LANES > 0)
+        *(lanes *)(x + count - LANES) = exponential(scaled, unit, shift, last);
+}
+
+static void exponentials(int64_t count, real *x)
+{
+    replace_by_exponentials(count, false, 1, 0, x);
+}
+
+static void scaled_exponentials(int64_t count, double factor, real shift, real *x)
+{
+    replace_by_exponentials(count, true, (real)(factor * LOG2_OF_BASE), shift, x);
+}
 
 /* A row goes ROW numbers at a time, whatever the width of a vector, so that all sets add in the
  * same order: to sums of at most REAL_TERMS real numbers, which then are terms of sums in double.
@@ -416,6 +431,7 @@ static int multiply_adds(int64_t steps, real *sum)
 const simd R(simd) = {
     .distances = distances,
     .exponentials = exponentials,
+    .scaled_exponentials = scaled_exponentials,
     .exponential_rows = exponential_rows,
     .sincos = sincos_real,
     .sincos_f64 = sincos_f64,

@@ -73,15 +73,16 @@ static inline exp_lanes exp_f32(exp_lanes x)
     return scaled_f32(y, k);
 }
 
-/* 2^x of f32 for x below 128, at most 0.9 ulp (every x < 0 was tried): 2^k 2^f, k the integer that
- * is nearest to x, by a polynomial for 2^f as above, whose relative error is 3e-9. */
+/* 2^x of f32, at most 0.9 ulp (every x < 0 was tried): 2^k 2^f, k the integer that is nearest to x,
+ * by a polynomial for 2^f as above, whose relative error is 3e-9. */
 static inline exp_lanes exp2_f32(exp_lanes x)
 {
     const exp_lanes zero = {0};
-    x = (exp_lanes)MAX_F32(zero - 150, x);
+    x = (exp_lanes)MAX_F32(zero - 150, x); /* of less it is 0 */
 #ifdef SIMD_AVX512
     exp_lanes f = (exp_lanes)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT), k = x - f;
 #else
+    x = (exp_lanes)MIN_F32(zero + 128, x);
     exp_lanes k = (exp_lanes)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEAREST_INT), f = x - k;
 #endif
     exp_lanes y = zero + 0x1.41787ap-13f;

@@ -62,8 +62,9 @@ void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x
         count = set->padded; /* with the padding, which is not used, vectors are whole */
     } else
         distances_expanded(p, x, x_stride, set, out, out_stride, distance == ATN_DISTANCE_CLAMPED);
-    for (int64_t i = 0; i < p; i++)
-        kernels->exponentials(count, (real)-s, 0, out + i * out_stride);
+    bool dense = out_stride == count; /* one row of all */
+    for (int64_t i = 0; i < (dense ? 1 : p); i++)
+        kernels->scaled_exponentials(dense ? p * count : count, -s, 0, out + i * out_stride);
 }
 
 int64_t R(gaussian_work)(int64_t q, int64_t d)

@@ -36,7 +36,7 @@ Test(simd, exp_is_within_an_ulp)
             for (int i = 0; i < COUNT; i++) /* evenly over the range, and densely around 0 */
                 y[i] = x[i] = (real)(block % 2 ? (low + (high - low) * (i + random_unit()) / COUNT)
                                                : ldexp(random_unit() - 0.5, -i % 30));
-            sets[set].kernels->exponentials(COUNT, 1, 0, y);
+            sets[set].kernels->exponentials(COUNT, y);
             for (int i = 0; i < COUNT; i++) {
                 double error = ulps(y[i], expl((long double)x[i]));
                 if (!(error <= worst)) {
@@ -54,49 +54,60 @@ Test(simd, exp_is_within_an_ulp)
 Test(simd, exp_of_what_is_special)
 {
     const real tiny = (real)ldexp(1, LEAST);
-    for (int set = 0, count = find_sets(); set < count; set++) {
-        real x[] = {0,
-                    (real)-0.0,
-                    (real)NAN,
-                    (real)INFINITY,
-                    (real)-INFINITY,
-                    -100000,
-                    100000,
-                    (real)(LEAST * log(2.0) - 2),
-                    tiny};
-        sets[set].kernels->exponentials(sizeof x / sizeof *x, 1, 0, x);
-        cr_expect(x[0] == 1 && x[1] == 1, "%s: exp(0) is 1 exactly", sets[set].name);
-        cr_expect(isnan(x[2]), "%s: NaN", sets[set].name);
-        cr_expect(isinf(x[3]) && x[3] > 0 && x[4] == 0, "%s: infinities", sets[set].name);
-        cr_expect(x[5] == 0 && isinf(x[6]), "%s: underflow, overflow", sets[set].name);
-        cr_expect(x[7] > 0 && x[7] < tiny, "%s: subnormal: %g", sets[set].name, (double)x[7]);
-        cr_expect(x[8] == 1, "%s: near 1", sets[set].name);
-    }
+    for (int set = 0, count = find_sets(); set < count; set++)
+        for (int scaled = 0; scaled < 2; scaled++) {
+            real x[] = {0,
+                        (real)-0.0,
+                        (real)NAN,
+                        (real)INFINITY,
+                        (real)-INFINITY,
+                        -100000,
+                        100000,
+                        (real)(LEAST * log(2.0) - 2),
+                        tiny};
+            const char *name = sets[set].name;
+            if (scaled)
+                sets[set].kernels->scaled_exponentials(sizeof x / sizeof *x, 1, 0, x);
+            else
+                sets[set].kernels->exponentials(sizeof x / sizeof *x, x);
+            cr_expect(x[0] == 1 && x[1] == 1, "%s: exp(0) is 1 exactly", name);
+            cr_expect(isnan(x[2]), "%s: NaN", name);
+            cr_expect(isinf(x[3]) && x[3] > 0 && x[4] == 0, "%s: infinities", name);
+            cr_expect(x[5] == 0 && isinf(x[6]), "%s: underflow, overflow", name);
+            cr_expect(x[7] > 0 && x[7] < tiny, "%s: subnormal: %g", name, (double)x[7]);
+            cr_expect(x[8] == 1, "%s: near 1", name);
+        }
 }
 
-/* Any count, any alignment; the neighbours stay. factor and shift are applied in this order:
- * rounded after the difference, and after the product. */
+/* What the kernels say of the error of exp(factor (x - shift)): the difference is rounded before.
+ */
+static double scaled_error(real got, double factor, real shift, real x)
+{
+    volatile real difference = x - shift;
+    double argument = factor * (double)difference;
+    return ulps(got, expl((long double)argument)) / (1 + 2 * fabs(argument));
+}
+
+/* Any count, any alignment; the neighbours stay. */
 Test(simd, exp_takes_any_count)
 {
     enum { MOST = 40 };
     for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
         for (int first = 0; first < 3; first++)
             for (int count = 0; count <= MOST; count++) {
-                real x[MOST + 6], want[MOST];
+                real x[MOST + 6], y[MOST + 6], before[MOST + 6];
                 for (int i = 0; i < MOST + 6; i++)
-                    x[i] = (real)(0.37 * i - 5);
-                for (int i = 0; i < count; i++) {
-                    volatile real difference = x[first + 1 + i] - (real)0.3;
-                    volatile real product = (real)-0.7 * difference;
-                    want[i] = product;
+                    x[i] = y[i] = before[i] = (real)(0.37 * i - 5);
+                sets[set].kernels->exponentials(count, x + first + 1);
+                sets[set].kernels->scaled_exponentials(count, -0.7, (real)0.3, y + first + 1);
+                for (int i = 0; i < MOST + 6; i++) {
+                    bool in = i > first && i <= first + count;
+                    bool good = in ? ulps(x[i], expl((long double)before[i])) <= 1 &&
+                                         scaled_error(y[i], -0.7, (real)0.3, before[i]) <= 1
+                                   : x[i] == before[i] && y[i] == before[i];
+                    cr_expect(good, "%s: element %d, %d from %d", sets[set].name, i, count,
+                              first + 1);
                 }
-                real before = x[first], after = x[first + 1 + count];
-                sets[set].kernels->exponentials(count, (real)-0.7, (real)0.3, x + first + 1);
-                cr_expect(x[first] == before && x[first + 1 + count] == after,
-                          "%s: neighbours of %d", sets[set].name, count);
-                for (int i = 0; i < count; i++)
-                    cr_expect(ulps(x[first + 1 + i], expl((long double)want[i])) <= 1.0,
-                              "%s: element %d of %d", sets[set].name, i, count);
             }
 }
 
@@ -121,11 +132,9 @@ Test(simd, rows_of_exponentials)
             for (int i = 0; i < ROWS * STRIDE; i++) {
                 int row = i / STRIDE, column = i % STRIDE;
                 real before = (real)(0.37 * (i % 40) - 5);
-                volatile real difference = before - shifts[row];
-                double argument = 0.7 * (double)difference, room = 1 + 2 * fabs(argument);
                 bool in = column < counts[row];
                 wanted[row] += in ? (long double)x[i] : 0;
-                cr_expect(in ? ulps(x[i], expl((long double)argument)) <= room : x[i] == before,
+                cr_expect(in ? scaled_error(x[i], 0.7, shifts[row], before) <= 1 : x[i] == before,
                           "%s: element %d of %d", sets[set].name, i, count);
             }
             for (int row = 0; row < ROWS; row++)

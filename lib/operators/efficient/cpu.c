@@ -106,7 +106,7 @@ static const real *load_exps(const head *h, const pieces *p, int64_t first, int6
         for (int64_t c = 0; c < h->d; c++)
             exps[j * h->d + c] = k[c] - p->maxima[c];
     }
-    R(simd).exponentials(rows * h->d, 1, 0, exps);
+    R(simd).exponentials(rows * h->d, exps);
     if (add)
         add_to_sums(rows, h->d, exps, p->sums);
     return exps;

@@ -24,7 +24,7 @@ static void map(const void *own, const token_block *b)
             real x = b->x[i * b->stride + c];
             slopes[i * h->d + c] = x < 0 ? x : 0;
         }
-    R(simd).exponentials(b->rows * h->d, 1, 0, slopes);
+    R(simd).exponentials(b->rows * h->d, slopes);
     for (int64_t i = 0; i < b->rows; i++)
         for (int64_t c = 0; c < h->d; c++) {
             real x = b->x[i * b->stride + c], slope = slopes[i * h->d + c];

@@ -108,7 +108,7 @@ static void load_exponentials(const performer *p, const token_block *b, real *to
         for (int64_t r = i * p->m; r < (i + 1) * p->m; r++)
             to[r] = (real)((double)b->kept[r] - offset);
     }
-    R(simd).exponentials(b->rows * p->m, 1, 0, to);
+    R(simd).exponentials(b->rows * p->m, to);
 }
 
 static void map(const void *own, const token_block *b)

@@ -306,7 +306,7 @@ static void backward_strip(const head *h, const queries *b, int64_t row, int64_t
         return;
     for (int64_t i = 0; i < rows; i++) {
         int64_t seen = head_keys_seen(h, b->first + row + i, k->first, k->count);
-        R(simd).exponentials(seen, (real)c, b->largest[row + i], weights + i * KEYS);
+        R(simd).scaled_exponentials(seen, c, b->largest[row + i], weights + i * KEYS);
         finish_row(c, b, row + i, 1, seen, k->count, weights + i * KEYS, slopes + i * KEYS);
     }
     add_strip(h, b, row, rows, k, weights, slopes);
