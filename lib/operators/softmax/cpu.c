@@ -11,7 +11,7 @@
 
 /* A block of queries is multiplied with a transposed block of keys in strips of rows, so that the
  * keys and a strip of weights stay in a first-level cache. A last strip may have MOST_ROWS. */
-enum { QUERIES = 768, ROWS = 48, MOST_ROWS = 64, KEYS = 1024 / sizeof(real) };
+enum { QUERIES = 768, ROWS = 32, MOST_ROWS = 48, KEYS = 1024 / sizeof(real) };
 
 /* A block of queries and the state of their softmax after the keys seen so far. Sums are relative
  * to exp(c largest). */
@@ -194,22 +194,6 @@ static void weight_gradients(const head *h, const queries *b, int64_t row, int64
               k->width, 0, out, KEYS);
 }
 
-/* sum_j weight_j (slope_j - pivot), in LANES partial sums */
-static double sum_from_pivot(int64_t count, const real *weights, const real *slopes, double pivot)
-{
-    enum { LANES = 8 };
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t whole = count - count % LANES;
-    for (int64_t j = 0; j < whole; j += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += (double)weights[j + lane] * ((double)slopes[j + lane] - pivot);
-    for (int64_t j = whole; j < count; j++)
-        sum += (double)weights[j] * ((double)slopes[j] - pivot);
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
-}
-
 /* One row of `measure`, for the weights and dP of a block's keys. */
 static void measure_row(queries *b, int64_t row, const key_block *k, int64_t seen, double before,
                         double shrink, const real *weights, const real *slopes)
@@ -220,7 +204,7 @@ static void measure_row(queries *b, int64_t row, const key_block *k, int64_t see
         b->slope[row] += before * (b->pivot[row] - pivot);
         b->pivot[row] = pivot;
     }
-    b->slope[row] += sum_from_pivot(seen, weights, slopes, b->pivot[row]);
+    b->slope[row] += R(softmax_slope)(seen, weights, slopes, (real)b->pivot[row]);
 }
 
 /* Computes products and dP of a strip; false if it sees none of the keys. */
@@ -271,12 +255,11 @@ static void measure(const head *h, queries *b)
 static void finish_row(double c, const queries *b, int64_t row, double shrink, int64_t seen,
                        int64_t keys, real *weights, real *slope)
 {
-    double sum = b->sum[row], factor = shrink / sum, pivot = b->pivot[row], mean = b->slope[row];
+    real factor = (real)(shrink / b->sum[row]), scaled = (real)(c * shrink / b->sum[row]),
+         pivot = (real)b->pivot[row], mean = (real)b->slope[row];
     for (int64_t j = 0; j < seen; j++) {
-        double weight = (double)weights[j];
-        weight = sizeof(real) < sizeof(double) ? weight * factor : weight * shrink / sum;
-        weights[j] = (real)weight;
-        slope[j] = (real)(c * weight * ((double)slope[j] - pivot - mean));
+        slope[j] = scaled * weights[j] * (slope[j] - pivot - mean);
+        weights[j] *= factor;
     }
     for (int64_t j = seen; j < keys; j++)
         weights[j] = slope[j] = 0;

@@ -15,7 +15,13 @@ void R(softmax_backward)(const head *h);
 void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64_t x_stride,
                      real *weights, int64_t stride);
 
-/* Backward: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP). */
+/* Backward takes dP, the derivative by the weights, relative to its value where P is largest, the
+ * pivot: where P is nearly 1, the difference of dP and its mean would be all rounding error. It is
+ * computed in real numbers, which dP is rounded to; sums of more than eight are in double.
+ *
+ * sum_j weights_j (slopes_j - pivot) */
+double R(softmax_slope)(int64_t count, const real *weights, const real *slopes, real pivot);
+/* Of one row: slopes, the derivative by P, becomes that by x, c P (dP - P.dP). */
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes);
 
 /* A softmax over keys that come block by block (Milakov and Gimelshein 2018), of up to 64 rows,

@@ -38,26 +38,35 @@ void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64
     }
 }
 
-/* dP is taken relative to its value where P is largest: where P is nearly 1, the difference of dP
- * and its mean would be all rounding error. */
-void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes)
+double R(softmax_slope)(int64_t count, const real *weights, const real *slopes, real pivot)
 {
-    enum { LANES = 8 }; /* partial sums that a vector unit adds in parallel */
-    double sums[LANES] = {0}, mean = 0;
-    int64_t whole = count - count % LANES;
-    real largest = R(simd).largest(count, weights, -INFINITY);
-    double pivot = (double)slopes[R(find)(count, weights, largest)];
-    for (int64_t j = 0; j < whole; j += LANES)
+    enum { LANES = 16, TERMS = 8 };
+    double totals[LANES] = {0};
+    int64_t j = 0;
+    for (int64_t end; count - j >= LANES;) {
+        real sums[LANES] = {0};
+        end = j + LANES * TERMS <= count ? j + LANES * TERMS : j + (count - j) / LANES * LANES;
+        for (; j < end; j += LANES)
+            for (int lane = 0; lane < LANES; lane++)
+                sums[lane] += weights[j + lane] * (slopes[j + lane] - pivot);
         for (int lane = 0; lane < LANES; lane++)
-            sums[lane] += (double)weights[j + lane] * ((double)slopes[j + lane] - pivot);
-    for (int64_t j = whole; j < count; j++)
-        mean += (double)weights[j] * ((double)slopes[j] - pivot);
+            totals[lane] += (double)sums[lane];
+    }
+    for (int lane = 0; j < count; j++, lane++)
+        totals[lane] += (double)(weights[j] * (slopes[j] - pivot));
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; lane++)
-            sums[lane] += sums[lane + half];
-    mean += sums[0];
+            totals[lane] += totals[lane + half];
+    return totals[0];
+}
+
+void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes)
+{
+    real largest = R(simd).largest(count, weights, -INFINITY);
+    real pivot = slopes[R(find)(count, weights, largest)];
+    real scale = (real)c, mean = (real)R(softmax_slope)(count, weights, slopes, pivot);
     for (int64_t j = 0; j < count; j++)
-        slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
+        slopes[j] = scale * weights[j] * (slopes[j] - pivot - mean);
 }
 
 void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
