@@ -203,9 +203,9 @@ void R(product)(const atn_product_shape *shape, const void *a, const void *b, vo
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
 
 /* A = U S W^T, m x m (singular.c): a becomes W^T, left U^T, values the singular values, from the
- * largest on; squares is work for m. False if it did not converge, which happens where A is not
- * finite. Relative error of A: a few m roundoffs. Some m^3 flops times 6 a sweep, 5 to 10 sweeps.
- */
+ * largest on; squares is work for m numbers. False if it did not converge, which happens where A is
+ * not finite or its squares overflow. Error: a few m roundoffs of |A|. A sweep takes some 9 m^3
+ * operations; there are 5 to 10. */
 bool R(singular_values)(int64_t m, real *a, real *left, real *values, double *squares);
 
 /* Small helpers on dense matrices (matrix.c). */

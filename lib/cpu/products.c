@@ -46,7 +46,7 @@ static __attribute__((noinline)) void store_edge(int64_t columns, bool add, int 
 
 /* `count` tiles, one below the other from `row` on, of `rows` x `vectors` sums in registers, both
  * known to the compiler. What a tile needs is loaded once for all of them: next to a sum of 32
- * terms it costs a tenth. */
+ * terms it costs a sixth. */
 static inline __attribute__((always_inline)) void
 multiply_tiles(int rows, int vectors, const panel *p, int64_t row, int64_t count)
 {

@@ -44,11 +44,11 @@ typedef struct {
                       int64_t columns, real *out, int64_t out_stride);
     /* x_i = exp(x_i) */
     void (*exponentials)(int64_t count, real *x);
-    /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of two roundings of the
-     * argument. */
+    /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of three roundings of
+     * the argument. */
     void (*scaled_exponentials)(int64_t count, double factor, real shift, real *x);
     /* The same of counts_i numbers in each row, from shifts_i; sums_i is the sum of row i:
-     * SIMD_COLUMNS partial sums of up to nine, which are then added in double. */
+     * SIMD_COLUMNS partial sums of at most eight, which are then added in double. */
     void (*exponential_rows)(int64_t rows, const int64_t *counts, double factor, const real *shifts,
                              real *x, int64_t stride, double *sums);
     /* sines_i = sin(x_i), x_i = cos(x_i) */

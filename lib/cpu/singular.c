@@ -9,7 +9,7 @@
 
 /* A few more than are ever needed: convergence is quadratic at the end. */
 enum { MOST_SWEEPS = 60 };
-/* Rows whose squared norm is less are 0: they, or in f64 their squares, keep no digits. */
+/* Rows whose squared norm is less count as 0: they, or in f64 their squares, keep no digits. */
 #ifdef REAL_F32
 static const double least_square =
     (FLT_MIN / (double)FLT_EPSILON) * (FLT_MIN / (double)FLT_EPSILON);
@@ -41,12 +41,13 @@ static void rotate_rows(int64_t m, real cosine, real sine, real *a, real *b)
     }
 }
 
-/* Makes rows i < j orthogonal, the longer one first. False: they were. */
+/* Makes rows i < j orthogonal, the longer one first. False: they were so already. */
 static bool orthogonalise(int64_t m, int64_t i, int64_t j, real *rows, real *left, double *squares)
 {
     real *a = rows + i * m, *b = rows + j * m;
     double product = R(dot)(m, a, b);
-    if (squares[i] < squares[j]) {
+    bool swaps = squares[i] < squares[j];
+    if (swaps) {
         double kept = squares[i];
         squares[i] = squares[j];
         squares[j] = kept;
@@ -56,7 +57,7 @@ static bool orthogonalise(int64_t m, int64_t i, int64_t j, real *rows, real *lef
     double bound =
         sqrt((double)m) * atn_dtype_roundoff(REAL_DTYPE) * sqrt(squares[i]) * sqrt(squares[j]);
     if (squares[j] < least_square || fabs(product) <= bound)
-        return false;
+        return swaps;
     double cotangent = (squares[i] - squares[j]) / (2 * product); /* of twice the angle */
     double tangent = copysign(1 / (fabs(cotangent) + hypot(1, cotangent)), cotangent);
     double cosine = 1 / hypot(1, tangent), sine = cosine * tangent;
@@ -117,7 +118,7 @@ bool R(singular_values)(int64_t m, real *a, real *left, real *values, double *sq
     bool found = !rotated;
     for (int64_t i = 0; i < m; i++) {
         found = found && squares[i] < INFINITY;
-        values[i] = (real)sqrt(squares[i]);
+        values[i] = squares[i] >= least_square ? (real)sqrt(squares[i]) : 0;
         if (squares[i] >= least_square)
             divide_row(m, sqrt(squares[i]), a + i * m);
         else

@@ -40,7 +40,7 @@ static const gradient_row long_rows[] = {
     {{1, 2, 65, 3, 2, 0}, false, false, false, false},
     {{1, 1, 130, 2, 3, 67}, true, true, false, true},
     {{1, 1, 130, 3, 2, 0}, true, false, true, false},
-    {{1, 1, 330, 2, 3, 0}, true, true, true, false}, /* softmax: more than a block of 192 */
+    {{1, 1, 800, 2, 3, 0}, true, true, true, false}, /* softmax: more than a block of 768 */
     /* several chunks of CUDA's, which hold at least 256 tokens */
     {{1, 1, 600, 2, 2, 530}, true, true, false, true},
     {{1, 1, 530, 2, 2, 0}, false, false, false, true},
@@ -554,12 +554,12 @@ Test(gradients, widths_beyond_a_block)
 
 /* ---- One less and one more than whole blocks of tokens ---- */
 
-/* Softmax on the CPU takes 192 queries at a time, and keys in blocks of 64 in f64 and 128 in f32;
+/* Softmax on the CPU takes 768 queries at a time, and keys in blocks of 128 in f64 and 256 in f32;
  * its backward pass works differently with more than 16384 keys. */
 Test(gradients, softmax_around_whole_blocks)
 {
-    static const int64_t counts[] = {63,  64,  65,  127, 128,   129,   191,
-                                     192, 193, 256, 257, 16384, 16385, 16449};
+    static const int64_t counts[] = {31,  32,  49,  127, 128,   129,   255,  256,
+                                     257, 767, 768, 769, 16384, 16385, 16641};
     if (!fixture_runs(atn_operator_get(ATN_SOFTMAX)))
         return;
     atn_context *context = fixture_context(1, NULL), *cpu;
@@ -581,6 +581,41 @@ Test(gradients, softmax_around_whole_blocks)
             }
     }
     cr_expect_eq(t.long_judged, run / 2, "%d of %d judged in f64", t.long_judged, run / 2);
+    atn_context_free(cpu);
+    atn_context_free(context);
+}
+
+/* ---- One derivative that is far larger than the others ---- */
+
+/* With q = 0 all weights are equal, and dP of the first key is 2^20 times the others'. Its own key
+ * is 0, so that dQ, the sum of (dP_j - mean) k_j, consists of the others: rounding them relative to
+ * the first one loses their digits. */
+Test(gradients, softmax_with_one_large_value)
+{
+    const gradient_row row = {{1, 1, 4, 3, 2, 300}, true, false, false, false};
+    if (!fixture_runs(atn_operator_get(ATN_SOFTMAX)))
+        return;
+    atn_context *context = fixture_context(1, NULL), *cpu;
+    cr_assert_eq(atn_context_create(NULL, &cpu), ATN_OK);
+    attention_case c = make(&row, ATN_SOFTMAX, 0, ATN_F32);
+    memset(c.q, 0, (size_t)attention_case_queries(&c) * sizeof *c.q);
+    memset(c.k, 0, 3 * sizeof *c.k);
+    for (int i = 0; i < 2; i++)
+        c.v[i] *= 0x1p20;
+    attention_case wide = attention_case_widened(&c);
+    attention_slots got = gradients_of(context, &c, 0), want = gradients_of(cpu, &wide, 0);
+    double error = 0, norm = 0;
+    for (int i = 0; i < 4 * 3; i++) {
+        error += pow(got.of[0][i] - want.of[0][i], 2);
+        norm += pow(want.of[0][i], 2);
+    }
+    error = sqrt(error / norm) / atn_dtype_roundoff(ATN_F32);
+    cr_expect(norm > 0 && error <= 100, "dQ is off by %.3g roundoffs", error);
+    cr_log_info("dQ is off by %.3g roundoffs\n", error);
+    attention_slots_free(&want);
+    attention_slots_free(&got);
+    attention_case_free(&wide);
+    attention_case_free(&c);
     atn_context_free(cpu);
     atn_context_free(context);
 }

@@ -239,6 +239,8 @@ static void open_forward(const head *h, pieces *p, const block *queries)
     }
 }
 
+_Static_assert((int)HEAD_BLOCK <= (int)SOFTMAX_GROUP, "softmax_raise takes no more rows");
+
 static void meet_forward(const head *h, pieces *p, const block *queries, const block *keys)
 {
     int64_t rows = queries->count, counts[HEAD_BLOCK];

@@ -9,19 +9,23 @@
 
 #include "cpu/simd.h"
 
-/* A block of queries is multiplied with a transposed block of keys in strips of rows, so that the
- * keys and a strip of weights stay in a first-level cache. A last strip may have MOST_ROWS. */
-enum { QUERIES = 768, ROWS = 32, MOST_ROWS = 48, KEYS = 1024 / sizeof(real) };
+/* A block of queries is multiplied with a transposed block of keys in strips of rows, so that a
+ * tile's columns of keys stay in a first-level cache, and keys and a strip of weights in the
+ * second. A last strip may have MOST_ROWS. Threads may share a head in groups of QUERY_GROUP
+ * queries. */
+enum { QUERIES = 768, ROWS = 32, MOST_ROWS = 48, KEYS = 1024 / sizeof(real), QUERY_GROUP = 64 };
+_Static_assert((int)MOST_ROWS <= (int)SOFTMAX_GROUP, "softmax_raise takes no more rows");
 
 /* A block of queries and the state of their softmax after the keys seen so far. Sums are relative
  * to exp(c largest). */
 typedef struct {
     int64_t first, count;
-    real largest[QUERIES];       /* q.k; -infinity: no key seen */
-    int64_t largest_at[QUERIES]; /* the key of the largest */
-    double sum[QUERIES];         /* of the weights */
-    double pivot[QUERIES];       /* backward: dP at largest_at */
-    double slope[QUERIES];       /* backward: the mean of dP - pivot; first its sum */
+    real largest[QUERIES];         /* q.k; -infinity: no key seen */
+    int64_t largest_at[QUERIES];   /* the key of the largest */
+    double sum[QUERIES];           /* of the weights */
+    double largest_slope[QUERIES]; /* backward: dP at largest_at */
+    double pivot[QUERIES];         /* backward: see softmax_pivot */
+    double slope[QUERIES];         /* backward: the mean of dP - pivot; first its sum */
 } queries;
 
 /* A block of keys: K^T and, for backward, V^T, with columns padded to a multiple of
@@ -36,7 +40,7 @@ enum { KEPT_KEYS = 16384, MOST_KEPT = KEPT_KEYS / KEYS };
 typedef struct {
     real weights[MOST_ROWS * KEYS], slopes[MOST_ROWS * KEYS];
     real largest[MOST_ROWS]; /* the maximum that the weights are relative to */
-    bool loaded;
+    key_block visible;       /* those of the block that the strip sees */
 } kept_strip;
 
 static int64_t kept_blocks(int64_t keys)
@@ -73,7 +77,7 @@ static void open_queries(const head *h, int64_t first, queries *b)
     for (int64_t i = 0; i < b->count; i++) {
         b->largest[i] = -(real)INFINITY;
         b->largest_at[i] = -1;
-        b->sum[i] = b->pivot[i] = b->slope[i] = 0;
+        b->sum[i] = b->largest_slope[i] = b->pivot[i] = b->slope[i] = 0;
     }
 }
 
@@ -103,6 +107,15 @@ static bool next_keys(const head *h, int64_t last, bool values, real *memory, ke
     return true;
 }
 
+/* The part of a block that the last of some rows sees; no other row sees more. */
+static key_block visible_keys(const head *h, const queries *b, int64_t row, int64_t rows,
+                              const key_block *k)
+{
+    key_block visible = *k;
+    visible.count = head_keys_seen(h, b->first + row + rows - 1, k->first, k->count);
+    return visible;
+}
+
 static int64_t last_of(const queries *b)
 {
     return b->first + b->count - 1;
@@ -112,7 +125,7 @@ static int64_t last_of(const queries *b)
 static void products(const head *h, const queries *b, int64_t row, int64_t rows, const key_block *k,
                      real *out)
 {
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, k->width, h->d,
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->d,
               h->q + (b->first + row) * h->q_stride, h->q_stride, k->keys, k->width, 0, out, KEYS);
 }
 
@@ -149,16 +162,17 @@ static void advance(const head *h, queries *b, int64_t row, int64_t rows, const 
 static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k)
 {
     real *weights = weights_of(h), *out = h->out + (b->first + row) * h->out_stride;
+    key_block visible = visible_keys(h, b, row, rows, k);
     strip s;
-    if (!head_sees(h, b->first + row + rows - 1, k->first))
+    if (visible.count == 0)
         return;
-    products(h, b, row, rows, k, weights);
-    advance(h, b, row, rows, k, false, weights, &s);
+    products(h, b, row, rows, &visible, weights);
+    advance(h, b, row, rows, &visible, false, weights, &s);
     for (int64_t i = 0; i < rows; i++)
-        if (s.shrink[i] != 1)
+        if (s.shrink[i] != 1) /* most rows, which need no call */
             R(scale_row)(h->dv, s.shrink[i], out + i * h->out_stride);
-    R(store)(h->desc->storage, rows, k->count, weights, KEYS);
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, k->count, weights, KEYS,
+    R(store)(h->desc->storage, rows, visible.count, weights, KEYS);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, visible.count, weights, KEYS,
               h->v + k->first * h->v_stride, h->v_stride, 1, out, h->out_stride);
 }
 
@@ -189,32 +203,32 @@ void R(softmax_forward)(const head *h)
 static void weight_gradients(const head *h, const queries *b, int64_t row, int64_t rows,
                              const key_block *k, real *out)
 {
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, k->width, h->dv,
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->dv,
               h->grad_out + (b->first + row) * h->grad_out_stride, h->grad_out_stride, k->values,
               k->width, 0, out, KEYS);
 }
 
-/* One row of `measure`, for the weights and dP of a block's keys. */
+/* One row of `measure`, for the weights and dP of a block's keys, of which the row's sum has the
+ * weights already. */
 static void measure_row(queries *b, int64_t row, const key_block *k, int64_t seen, double before,
                         double shrink, const real *weights, const real *slopes)
 {
-    b->slope[row] *= shrink;
-    if (b->largest_at[row] >= k->first) {
-        double pivot = (double)slopes[b->largest_at[row] - k->first];
-        b->slope[row] += before * (b->pivot[row] - pivot);
-        b->pivot[row] = pivot;
-    }
-    b->slope[row] += R(softmax_slope)(seen, weights, slopes, (real)b->pivot[row]);
+    if (b->largest_at[row] >= k->first)
+        b->largest_slope[row] = (double)slopes[b->largest_at[row] - k->first];
+    double pivot = R(softmax_pivot)(1 / b->sum[row], b->largest_slope[row]);
+    b->slope[row] = b->slope[row] * shrink + before * (b->pivot[row] - pivot);
+    b->pivot[row] = pivot;
+    b->slope[row] += R(softmax_slope)(seen, weights, slopes, (real)pivot);
 }
 
 /* Computes products and dP of a strip; false if it sees none of the keys. */
 static bool load_strip(const head *h, const queries *b, int64_t row, int64_t rows,
-                       const key_block *k, real *weights, real *slopes)
+                       const key_block *visible, real *weights, real *slopes)
 {
-    if (!head_sees(h, b->first + row + rows - 1, k->first))
+    if (visible->count == 0)
         return false;
-    products(h, b, row, rows, k, weights);
-    weight_gradients(h, b, row, rows, k, slopes);
+    products(h, b, row, rows, visible, weights);
+    weight_gradients(h, b, row, rows, visible, slopes);
     return true;
 }
 
@@ -225,8 +239,9 @@ static void measure_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     strip s;
     advance(h, b, row, rows, k, true, weights, &s);
     for (int64_t i = 0; i < rows; i++)
-        measure_row(b, row + i, k, s.seen[i], s.before[i], s.shrink[i], weights + i * KEYS,
-                    slopes + i * KEYS);
+        if (s.seen[i] > 0)
+            measure_row(b, row + i, k, s.seen[i], s.before[i], s.shrink[i], weights + i * KEYS,
+                        slopes + i * KEYS);
 }
 
 /* After all keys. */
@@ -238,15 +253,16 @@ static void finish_measure(queries *b, int64_t row, int64_t rows)
 }
 
 /* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
- * et al. 2022). dP is taken relative to its value where P is largest: where P is nearly 1, the
- * difference of dP and its mean would be all rounding error. */
+ * et al. 2022). */
 static void measure(const head *h, queries *b)
 {
     real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
     for (key_block k = {0}; next_keys(h, last_of(b), true, h->work, &k);)
-        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows)
-            if (load_strip(h, b, row, rows, &k, weights, slopes))
-                measure_strip(h, b, row, rows, &k, weights, slopes);
+        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows) {
+            key_block visible = visible_keys(h, b, row, rows, &k);
+            if (load_strip(h, b, row, rows, &visible, weights, slopes))
+                measure_strip(h, b, row, rows, &visible, weights, slopes);
+        }
     finish_measure(b, 0, b->count);
 }
 
@@ -285,8 +301,10 @@ static void backward_strip(const head *h, const queries *b, int64_t row, int64_t
 {
     double c = core_logit_scale(h->desc, h->d);
     real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
-    if (!load_strip(h, b, row, rows, k, weights, slopes))
+    key_block visible = visible_keys(h, b, row, rows, k);
+    if (!load_strip(h, b, row, rows, &visible, weights, slopes))
         return;
+    k = &visible;
     for (int64_t i = 0; i < rows; i++) {
         int64_t seen = head_keys_seen(h, b->first + row + i, k->first, k->count);
         R(simd).scaled_exponentials(seen, c, b->largest[row + i], weights + i * KEYS);
@@ -309,18 +327,18 @@ static void backward_block(const head *h, queries *b)
 static void measure_kept(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
                          kept_strip *kept)
 {
-    kept->loaded = load_strip(h, b, row, rows, k, kept->weights, kept->slopes);
-    if (!kept->loaded)
-        return;
-    measure_strip(h, b, row, rows, k, kept->weights, kept->slopes);
+    kept->visible = visible_keys(h, b, row, rows, k);
+    if (load_strip(h, b, row, rows, &kept->visible, kept->weights, kept->slopes))
+        measure_strip(h, b, row, rows, &kept->visible, kept->weights, kept->slopes);
     memcpy(kept->largest, b->largest + row, (size_t)rows * sizeof(real));
 }
 
 static void backward_kept(const head *h, const queries *b, int64_t row, int64_t rows,
-                          const key_block *k, kept_strip *kept)
+                          kept_strip *kept)
 {
+    const key_block *k = &kept->visible;
     double c = core_logit_scale(h->desc, h->d);
-    if (!kept->loaded)
+    if (k->count == 0)
         return;
     for (int64_t i = 0; i < rows; i++) {
         int64_t seen = head_keys_seen(h, b->first + row + i, k->first, k->count);
@@ -348,7 +366,7 @@ static void backward_all_kept(const head *h)
                 measure_kept(h, &b, row, rows, &blocks[n], &kept[n]);
             finish_measure(&b, row, rows);
             for (int n = 0; n < count; n++)
-                backward_kept(h, &b, row, rows, &blocks[n], &kept[n]);
+                backward_kept(h, &b, row, rows, &kept[n]);
         }
     }
 }
@@ -370,5 +388,5 @@ const head_operator R(cpu_operator_softmax) = {
     .sizes = sizes,
     .forward = R(softmax_forward),
     .backward = R(softmax_backward),
-    .query_group = QUERIES,
+    .query_group = QUERY_GROUP,
 };

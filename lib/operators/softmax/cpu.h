@@ -11,24 +11,30 @@ int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv);
 void R(softmax_forward)(const head *h);
 void R(softmax_backward)(const head *h);
 
-/* weights (may be x) = softmax(c x), row by row of `count` numbers. */
+/* The most rows of softmax_raise. */
+enum { SOFTMAX_GROUP = 64 };
+
+/* weights = softmax(c x), row by row of `count` numbers; weights may be x, with the same stride. */
 void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64_t x_stride,
                      real *weights, int64_t stride);
 
-/* Backward takes dP, the derivative by the weights, relative to its value where P is largest, the
- * pivot: where P is nearly 1, the difference of dP and its mean would be all rounding error. It is
- * computed in real numbers, which dP is rounded to; sums of more than eight are in double.
- *
- * sum_j weights_j (slopes_j - pivot) */
+/* What backward subtracts from dP, the derivative by the weights P, before it is summed: dP where P
+ * is largest if P is at least 1/2 there, else 0. Where P is nearly 1 the difference of dP and its
+ * mean would otherwise be all rounding error; and the pivot is no more than twice the sum of P
+ * |dP|, so that the differences may be rounded to real numbers. */
+double R(softmax_pivot)(double largest_weight, double largest_slope);
+/* sum_j weights_j (slopes_j - pivot): sums of eight real numbers, which are then added in double.
+ */
 double R(softmax_slope)(int64_t count, const real *weights, const real *slopes, real pivot);
 /* Of one row: slopes, the derivative by P, becomes that by x, c P (dP - P.dP). */
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes);
 
-/* A softmax over keys that come block by block (Milakov and Gimelshein 2018), of up to 64 rows,
- * with weights exp(c (logit - largest_i)), c >= 0, which R(simd).exponential_rows forms; largest_i
- * is the largest logit so far, initially -infinity. shrink_i is the factor by which sums over
- * earlier keys must be multiplied, at_i (at may be null) the place in the block of a new largest
- * logit; -1: it is not new. Row i has keys_i logits in this block. */
+/* A softmax over keys that come block by block (Milakov and Gimelshein 2018), of at most
+ * SOFTMAX_GROUP rows, with weights exp(c (logit - largest_i)), c >= 0, which
+ * R(simd).exponential_rows forms; largest_i is the largest logit so far, initially -infinity.
+ * shrink_i is the factor by which sums over earlier keys must be multiplied, at_i (at may be null)
+ * the place in the block of a new largest logit; -1: it is not new. Row i has keys_i logits in this
+ * block. */
 void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
                       int64_t stride, real *largest, int64_t *at, double *shrink);
 

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The softmax of rows. Sums are in double: a row may be as long as a sequence. */
+/* The softmax of rows. Sums of more than nine numbers are in double: a row may be as long as a
+ * sequence. */
 #include "operators/softmax/cpu.h"
 
 #include <string.h>
 
 #include "cpu/simd.h"
 
-enum { GROUP = 64 };
-
 void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64_t x_stride,
                      real *weights, int64_t stride)
 {
     const simd *kernels = &R(simd);
-    int64_t counts[GROUP];
-    for (int i = 0; i < GROUP; i++)
+    int64_t counts[SOFTMAX_GROUP];
+    for (int i = 0; i < SOFTMAX_GROUP; i++)
         counts[i] = count;
     for (int64_t some; rows > 0; rows -= some, x += some * x_stride, weights += some * stride) {
-        real largest[GROUP];
-        double sums[GROUP];
-        some = rows < GROUP ? rows : GROUP;
+        real largest[SOFTMAX_GROUP];
+        double sums[SOFTMAX_GROUP];
+        some = rows < SOFTMAX_GROUP ? rows : SOFTMAX_GROUP;
         for (int64_t i = 0; i < some; i++) {
             largest[i] = -(real)INFINITY;
             for (int64_t j = 0; c < 0 && j < count; j++)
                 weights[i * stride + j] = -x[i * x_stride + j];
-            if (c >= 0 && weights != x)
+            if (!(c < 0) && weights != x)
                 memcpy(weights + i * stride, x + i * x_stride, (size_t)count * sizeof *x);
         }
         kernels->largest_of_rows(some, counts, weights, stride, largest);
@@ -36,6 +35,11 @@ void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64
                                               : weights[i * stride + j] / sum;
         }
     }
+}
+
+double R(softmax_pivot)(double largest_weight, double largest_slope)
+{
+    return largest_weight >= 0.5 ? largest_slope : 0;
 }
 
 double R(softmax_slope)(int64_t count, const real *weights, const real *slopes, real pivot)
@@ -63,7 +67,8 @@ double R(softmax_slope)(int64_t count, const real *weights, const real *slopes, 
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes)
 {
     real largest = R(simd).largest(count, weights, -INFINITY);
-    real pivot = slopes[R(find)(count, weights, largest)];
+    double largest_slope = (double)slopes[R(find)(count, weights, largest)];
+    real pivot = (real)R(softmax_pivot)((double)largest, largest_slope);
     real scale = (real)c, mean = (real)R(softmax_slope)(count, weights, slopes, pivot);
     for (int64_t j = 0; j < count; j++)
         slopes[j] = scale * weights[j] * (slopes[j] - pivot - mean);
@@ -72,7 +77,7 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
                       int64_t stride, real *largest, int64_t *at, double *shrink)
 {
-    real before[GROUP];
+    real before[SOFTMAX_GROUP];
     memcpy(before, largest, (size_t)rows * sizeof *before);
     R(simd).largest_of_rows(rows, keys, logits, stride, largest);
     for (int64_t i = 0; i < rows; i++) {
