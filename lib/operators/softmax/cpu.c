@@ -35,12 +35,12 @@ typedef struct {
     real *keys, *values;
 } key_block;
 
-/* What backward keeps of a strip of queries and a block of keys, of at most KEPT_KEYS keys. */
+/* What backward keeps of a strip of queries and a block of keys, of at most KEPT_KEYS keys: real
+ * numbers alone, as which its memory is aligned. */
 enum { KEPT_KEYS = 16384, MOST_KEPT = KEPT_KEYS / KEYS };
 typedef struct {
     real weights[MOST_ROWS * KEYS], slopes[MOST_ROWS * KEYS];
     real largest[MOST_ROWS]; /* the maximum that the weights are relative to */
-    key_block visible;       /* those of the block that the strip sees */
 } kept_strip;
 
 static int64_t kept_blocks(int64_t keys)
@@ -324,19 +324,17 @@ static void backward_block(const head *h, queries *b)
 /* ---- Up to KEPT_KEYS keys: what is measured of a strip is kept, so that both products and exp are
  * computed once, five products in all instead of seven ---- */
 
-static void measure_kept(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
-                         kept_strip *kept)
+static void measure_kept(const head *h, queries *b, int64_t row, int64_t rows,
+                         const key_block *visible, kept_strip *kept)
 {
-    kept->visible = visible_keys(h, b, row, rows, k);
-    if (load_strip(h, b, row, rows, &kept->visible, kept->weights, kept->slopes))
-        measure_strip(h, b, row, rows, &kept->visible, kept->weights, kept->slopes);
+    if (load_strip(h, b, row, rows, visible, kept->weights, kept->slopes))
+        measure_strip(h, b, row, rows, visible, kept->weights, kept->slopes);
     memcpy(kept->largest, b->largest + row, (size_t)rows * sizeof(real));
 }
 
 static void backward_kept(const head *h, const queries *b, int64_t row, int64_t rows,
-                          kept_strip *kept)
+                          const key_block *k, kept_strip *kept)
 {
-    const key_block *k = &kept->visible;
     double c = core_logit_scale(h->desc, h->d);
     if (k->count == 0)
         return;
@@ -354,7 +352,7 @@ static void backward_all_kept(const head *h)
 {
     kept_strip *kept = (kept_strip *)h->work;
     real *memory = (real *)(kept + kept_blocks(h->key_length));
-    key_block blocks[MOST_KEPT], k = {0};
+    key_block blocks[MOST_KEPT], visible[MOST_KEPT], k = {0};
     queries b;
     int count = 0;
     for (; next_keys(h, h->n - 1, true, memory, &k); memory += KEYS * (h->d + h->dv))
@@ -362,11 +360,13 @@ static void backward_all_kept(const head *h)
     for (int64_t i = 0; i < h->n; i += QUERIES) {
         open_queries(h, i, &b);
         for (int64_t row = 0, rows; (rows = strip_rows(&b, row)) > 0; row += rows) {
-            for (int n = 0; n < count; n++)
-                measure_kept(h, &b, row, rows, &blocks[n], &kept[n]);
+            for (int n = 0; n < count; n++) {
+                visible[n] = visible_keys(h, &b, row, rows, &blocks[n]);
+                measure_kept(h, &b, row, rows, &visible[n], &kept[n]);
+            }
             finish_measure(&b, row, rows);
             for (int n = 0; n < count; n++)
-                backward_kept(h, &b, row, rows, &kept[n]);
+                backward_kept(h, &b, row, rows, &visible[n], &kept[n]);
         }
     }
 }
