@@ -51,28 +51,30 @@ Test(simd, exp_is_within_an_ulp)
     }
 }
 
-#ifdef REAL_F32
-/* The power of 2 that is in all weights: log(2) log2(e) is 1 in f32. */
+/* The power of 2 that is in all weights: log(2) log2(e) is 1 in f32, where it is computed as such.
+ * The others round log(2) x, which counts as much as x is large. */
 Test(simd, powers_of_2_are_within_an_ulp)
 {
-    enum { COUNT = 1 << 16 };
+    enum { COUNT = 1 << 14 };
     static real x[COUNT], y[COUNT];
     for (int set = 0, count = find_sets(); set < count; set++) {
+        bool exact = DIGITS == 24 && sets[set].fuses && count > 1;
         double worst = 0, at = 0;
         for (int i = 0; i < COUNT; i++)
             y[i] = x[i] = (real)(-151 + 279.0 * (i + random_unit()) / COUNT);
         sets[set].kernels->scaled_exponentials(COUNT, log(2), 0, y);
-        for (int i = 0; sets[set].fuses && i < COUNT; i++)
-            if (!(ulps(y[i], exp2l((long double)x[i])) <= worst)) {
-                worst = ulps(y[i], exp2l((long double)x[i]));
+        for (int i = 0; i < COUNT; i++) {
+            double error = ulps(y[i], exp2l((long double)x[i])) /
+                           (exact ? 1 : 1 + 2 * fabs(log(2) * (double)x[i]));
+            if (!(error <= worst)) {
+                worst = error;
                 at = (double)x[i];
             }
+        }
         cr_log_info("2^x, %s: at most %.3f ulp, at %.17g\n", sets[set].name, worst, at);
-        cr_expect(worst <= 1 && (worst > 0.4 || !sets[set].fuses), "%s: %.3f ulp at %.17g",
-                  sets[set].name, worst, at);
+        cr_expect(worst <= 1 && worst > 0.2, "%s: %.3f at %.17g", sets[set].name, worst, at);
     }
 }
-#endif
 
 Test(simd, exp_of_what_is_special)
 {
