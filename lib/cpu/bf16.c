@@ -172,8 +172,7 @@ float R(largest_logit)(int64_t count, const float *x, float least)
     return least;
 }
 
-/* Exponentials have a loop of their own: where they are SLEEF's, a call saves no vector registers.
- */
+/* Exponentials have their own loop: a call of SLEEF's, as in base, saves no vector registers. */
 double R(weigh_logits)(int64_t count, float c, float largest, float *x, real *weights)
 {
     lanes sum = {0}, second = {0};

@@ -35,7 +35,8 @@ typedef struct {
     real *c;
 } panel;
 
-/* Stores the sums of a tile whose last vector is not full. */
+/* Stores the sums of a tile whose last vector is not full. Not inlined, because gcc would compute
+ * the bounds of its loops in every call of a tile. */
 static __attribute__((noinline)) void store_edge(int64_t columns, bool add, int rows, int width,
                                                  const real *sums, real *c, int64_t c_row)
 {

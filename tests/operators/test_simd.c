@@ -58,6 +58,7 @@ Test(simd, powers_of_2_are_within_an_ulp)
     enum { COUNT = 1 << 14 };
     static real x[COUNT], y[COUNT];
     for (int set = 0, count = find_sets(); set < count; set++) {
+        /* attnum's own; where base is the only set it may fuse, too, but calls SLEEF */
         bool exact = DIGITS == 24 && sets[set].fuses && count > 1;
         double worst = 0, at = 0;
         for (int i = 0; i < COUNT; i++)
@@ -137,7 +138,7 @@ Test(simd, exp_takes_any_count)
 }
 
 /* Rows that are shorter and longer than what is added in real numbers: the exponentials, and
- * nothing beyond them; sums within 16 roundings, of nine terms, of three sums and of their lanes;
+ * nothing beyond them; sums within 16 roundings, of eight terms, of three sums and of their lanes;
  * in f32, whose exponential is attnum's own where the set fuses, the same bits of both such sets.
  */
 Test(simd, rows_of_exponentials)

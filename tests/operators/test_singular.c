@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cpu/blocks.h"

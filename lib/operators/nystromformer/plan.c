@@ -83,7 +83,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     bool iterated = options->inverse != ATN_NYSTROM_PINV;
     cost->flops += (n + n_k) * d;                                           /* means */
     cost->flops += m * m * (2 * d + 3);                                     /* A */
-    cost->flops += m * m * m * (iterated ? 8.0 * options->iterations : 24); /* an SVD: 22 */
+    cost->flops += m * m * m * (iterated ? 8.0 * options->iterations : 24); /* LAPACK's SVD: 22 */
     cost->flops += 2 * m * m * dv;                                          /* Z (B V) */
     cost->exps += m * m;
     cost->backward_flops += 2 * (n + n_k) * d + m * m * (2 * d + 3 + 5 + 4 * d);

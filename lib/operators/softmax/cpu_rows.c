@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The softmax of rows. Sums of more than nine numbers are in double: a row may be as long as a
+/* The softmax of rows. Sums of more than eight numbers are in double: a row may be as long as a
  * sequence. */
 #include "operators/softmax/cpu.h"
 
