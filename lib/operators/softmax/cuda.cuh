@@ -82,10 +82,10 @@ static __device__ void softmax_rows_backward(int64_t rows, int64_t count, double
 
 /* The state of HEAD_TILE rows after the keys seen so far. Sums are relative to exp(largest). */
 typedef struct {
-    double *sum;   /* of the weights */
-    double *slope; /* backward: the sum of weight (dP - pivot) */
-    real *largest; /* logit; -infinity: no key seen */
-    real *pivot;   /* backward: dP of the largest */
+    double *sum;         /* of the weights */
+    double *slope;       /* backward: the sum of weight (dP - pivot) */
+    real *largest;       /* logit; -infinity: no key seen */
+    real *largest_slope; /* backward: dP of the largest */
 } softmax_state;
 
 static __host__ __device__ __forceinline__ int64_t softmax_state_reals(void)
@@ -100,11 +100,11 @@ static __device__ softmax_state softmax_open(real *memory)
     s.sum = (double *)memory;
     s.slope = s.sum + HEAD_TILE;
     s.largest = (real *)(s.slope + HEAD_TILE);
-    s.pivot = s.largest + HEAD_TILE;
+    s.largest_slope = s.largest + HEAD_TILE;
     BLOCK_EACH (i, HEAD_TILE) {
         s.sum[i] = s.slope[i] = 0;
         s.largest[i] = -REAL_INFINITY;
-        s.pivot[i] = 0;
+        s.largest_slope[i] = 0;
     }
     __syncthreads();
     return s;
@@ -158,23 +158,32 @@ static __device__ void softmax_advance(const softmax_state &s, int64_t rows, int
     __syncthreads();
 }
 
-/* Turns logits into weights as softmax_advance, and updates pivot and slope by the tile's dP. */
+/* What dP is taken relative to, so that its difference from its mean keeps its digits; see
+ * R(softmax_pivot). sum: of the weights, of which the largest is 1. */
+static __device__ __forceinline__ double softmax_pivot(double sum, real largest_slope)
+{
+    return sum <= 2 ? (double)largest_slope : 0;
+}
+
+/* Turns logits into weights as softmax_advance, and updates slopes by the tile's dP. */
 template <class F>
 static __device__ void softmax_measure_tile(const softmax_state &s, int64_t rows, int64_t keys,
                                             real *logits, const real *slopes, F sees)
 {
     for (int64_t i = threadIdx.x / 32; i < rows; i += BLOCK_WARPS) {
         const real *weight = logits + i * HEAD_TILE, *slope = slopes + i * HEAD_TILE;
-        double before = s.sum[i], old_pivot = (double)s.pivot[i], added = 0;
+        double before = s.sum[i], old_pivot = softmax_pivot(before, s.largest_slope[i]), added = 0;
         int64_t at;
         double shrink = softmax_advance_row(s, i, keys, logits + i * HEAD_TILE, &at, sees);
-        double pivot = at >= 0 ? (double)slope[at] : old_pivot;
+        __syncwarp(); /* lane 0 has written the sum */
+        real largest_slope = at >= 0 ? slope[at] : s.largest_slope[i];
+        double pivot = softmax_pivot(s.sum[i], largest_slope);
         for (int64_t j = threadIdx.x % 32; j < keys; j += 32)
             added += sees(i, j) ? (double)weight[j] * ((double)slope[j] - pivot) : 0;
         added = warp_sum(added);
         if (threadIdx.x % 32 == 0) {
             s.slope[i] = s.slope[i] * shrink + before * shrink * (old_pivot - pivot) + added;
-            s.pivot[i] = (real)pivot;
+            s.largest_slope[i] = largest_slope;
         }
     }
     __syncthreads();
@@ -293,7 +302,7 @@ static __device__ void softmax_measure(const head &h, real *statistics)
             double sum = state.sum[r] != 0 ? state.sum[r] : 1;
             to[0] = state.largest[r];
             to[1] = (real)(1 / sum);
-            to[2] = state.pivot[r];
+            to[2] = (real)softmax_pivot(state.sum[r], state.largest_slope[r]);
             to[3] = (real)(state.slope[r] / sum);
         }
         __syncthreads();
