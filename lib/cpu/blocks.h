@@ -7,23 +7,17 @@
 #include "cpu/simd.h"
 #include "cpu/table.h"
 
-/* Landmarks made ready for kernel blocks: their rows (count x d), the transpose with columns padded
- * to whole tiles (d x padded), their squared norms. */
-typedef struct {
-    int64_t count, padded, d;
-    real *rows, *transposed, *norms;
-} R(landmark_set);
-typedef R(landmark_set) landmark_set;
-
 int64_t R(landmark_padded)(int64_t count);
 /* Elements landmark_prepare needs for transposed and norms together. */
 int64_t R(landmark_elements)(int64_t count, int64_t d);
 /* Fills transposed and norms from rows. */
 void R(landmark_prepare)(landmark_set *set);
 
-/* K(X, L) for p tokens: out is p x count with row stride out_stride >= set->padded. */
+/* K(X, L) for p tokens: out is p x count with row stride out_stride >= set->padded. ahead: two
+ * arrays of which the caller works on consecutive elements next, which are prefetched, or null. */
 void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x, int64_t x_stride,
-                       const landmark_set *set, real *out, int64_t out_stride);
+                       const landmark_set *set, real *out, int64_t out_stride,
+                       const real *const *ahead);
 
 void R(gaussian_cross)(atn_distance distance, double s, int64_t p, int64_t q, int64_t d,
                        const void *x, int64_t x_stride, const void *y, int64_t y_stride, void *out,
@@ -36,6 +30,19 @@ bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *t
                int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
                int64_t *choices, void *work);
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
+
+/* out (rows x cols) = X A, plus what out holds with add; X are `rows` tokens of `inner` channels, A
+ * is inner x cols. In blocks, of which the next ones are prefetched. */
+void R(multiply_tokens)(int64_t rows, int64_t cols, int64_t inner, const real *x, int64_t x_stride,
+                        const real *a, bool add, real *out, int64_t out_stride);
+
+/* For a loop that reads memory in order, at the elements from x on: asks for a line of the second
+ * page from there. The processor's prefetchers follow the loads and stop at a page's end. */
+enum { PAGE_REALS = 4096 / sizeof(real) };
+static inline void prefetch_page(const real *x)
+{
+    __builtin_prefetch(x + 2 * PAGE_REALS);
+}
 
 enum { NORM_CHANNELS = 64 }; /* of a row that LayerNorm and GELU take at a time, in double */
 

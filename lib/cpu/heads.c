@@ -135,6 +135,7 @@ static head direct_head(const call *c, int64_t piece)
         .work = (real *)heads->work + thread * heads->thread_reals,
         .state = (real *)heads->state + piece * heads->head_reals,
         .after_forward = c->after_forward,
+        .nonfinite = &heads->nonfinite[piece],
     };
     if (c->out) {
         h.out = matrix_of(c->out, piece);
@@ -256,7 +257,7 @@ static void before(const call *c, int64_t piece)
     if (c->after_forward)
         return;
     head h = open_head(c, piece);
-    c->heads->nonfinite[piece] = !propagates(c, &h) && !finite_inputs(c, &h);
+    c->heads->nonfinite[piece] = !propagates(c, &h) && !c->op->searches && !finite_inputs(c, &h);
     if (!c->heads->nonfinite[piece] && c->op->before)
         c->op->before(&h);
 }
@@ -280,7 +281,8 @@ static void forward(const call *c, int64_t piece)
     head whole = direct_head(c, piece), h = open_head(c, piece);
     if (!heads->nonfinite[piece]) {
         c->op->forward(&h);
-        heads->nonfinite[piece] = !R(all_finite)(h.n, h.dv, h.out, h.out_stride);
+        if (!R(all_finite)(h.n, h.dv, h.out, h.out_stride))
+            heads->nonfinite[piece] = 1;
     }
     if (heads->nonfinite[piece]) {
         fill_nan(whole.n, whole.dv, whole.out, whole.out_stride);
@@ -334,13 +336,15 @@ static void forward_part(const call *c, int64_t piece, int64_t part, int64_t par
     head h = direct_head(c, piece);
     int64_t group = c->op->query_group, blocks = (h.n + group - 1) / group;
     int64_t first = blocks * part / parts * group, end = blocks * (part + 1) / parts * group;
+    unsigned char nonfinite = 0; /* other threads have the head's, too */
     if (c->heads->nonfinite[piece])
         return;
+    h.nonfinite = &nonfinite;
     h.n = head_smaller(end, h.n) - first;
     h.q += first * h.q_stride;
     h.out += first * h.out_stride;
     c->op->forward(&h);
-    if (!R(all_finite)(h.n, h.dv, h.out, h.out_stride)) {
+    if (nonfinite || !R(all_finite)(h.n, h.dv, h.out, h.out_stride)) {
 #pragma omp atomic write
         c->heads->nonfinite_parts[piece] = 1;
     }

@@ -28,7 +28,8 @@ typedef struct {
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's, dense; null: not wanted */
     real *work;                                 /* thread_reals, uninitialised */
     real *state; /* head_reals, kept from `before` to `after` of a call, and to the next one */
-    bool after_forward; /* backward: state is as forward left it for the same inputs */
+    bool after_forward;       /* backward: state is as forward left it for the same inputs */
+    unsigned char *nonfinite; /* see head_search */
 } R(head);
 typedef R(head) head;
 
@@ -54,6 +55,9 @@ typedef struct {
     /* A NaN or an infinity anywhere in Q, K or V (backward: or dY) makes some of Y (of dQ, dK or
      * dV) NaN or infinite, unless there is no query: the inputs are not searched. */
     bool propagates;
+    /* Before and forward (backward, if not after forward) search all blocks of Q, K and V by
+     * head_search when they load them. */
+    bool searches;
 } R(head_operator);
 typedef R(head_operator) head_operator;
 
@@ -84,6 +88,14 @@ static inline int64_t head_keys_seen(const head *h, int64_t i, int64_t first, in
     while (keys > 0 && !head_sees(h, i, first + keys - 1))
         keys--;
     return keys;
+}
+
+/* Notes NaN and infinities in some rows of Q, K or V; not after forward, which has found none. */
+static inline void head_search(const head *h, int64_t rows, int64_t cols, const real *x,
+                               int64_t stride)
+{
+    if (!h->after_forward && !R(all_finite)(rows, cols, x, stride))
+        *h->nonfinite = 1;
 }
 
 /* The next `count` elements of an operator's memory. */

@@ -239,10 +239,24 @@ bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
     }
     for (int64_t i = 0; i < rows; i++) {
         const stored *row = (const stored *)(a + i * stride);
-        for (int64_t j = 0; j < cols; j++)
-            bad |= (row[j] & ~sign) + exponent;
+        for (int64_t j = 0, end; j < cols;) {
+            prefetch_page(a + i * stride + j);
+            for (end = cols - j < PAGE_REALS ? cols : j + PAGE_REALS; j < end; j++)
+                bad |= (row[j] & ~sign) + exponent;
+        }
     }
     return !(bad & sign);
+}
+
+void R(multiply_tokens)(int64_t rows, int64_t cols, int64_t inner, const real *x, int64_t x_stride,
+                        const real *a, bool add, real *out, int64_t out_stride)
+{
+    enum { BLOCK = 64 };
+    for (int64_t i = 0; i < rows; i += BLOCK, x += BLOCK * x_stride, out += BLOCK * out_stride)
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows - i < BLOCK ? rows - i : BLOCK,
+                                   cols, inner, x, x_stride, a, cols, add, out, out_stride),
+                        real_next(x, BLOCK, inner, x_stride),
+                        real_next(out, BLOCK, cols, out_stride));
 }
 
 /* Symmetrises two QUAD x QUAD blocks of a matrix that are each other's transpose. */

@@ -16,6 +16,8 @@ enum { VECTORS = 2 };
 #endif
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
+/* From PREFETCHING_ROWS rows of a tile on, prefetching a LINE for each term costs nothing. */
+enum { PREFETCHING_ROWS = 4, LINE = 64 }; /* bytes */
 /* From ROWS_PACKED rows of C on, packing B costs less than the cache misses of rows FAR apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
 /* Up to FLIPPED columns that do not fill a vector cost less as rows of C^T, if C has at least
@@ -33,6 +35,8 @@ typedef struct {
     int64_t last; /* where the last vector begins, which may overlap the one before it */
     bool add;
     real *c;
+    const real *ahead[2]; /* what is prefetched, a line for every term of a tile, or null */
+    int64_t tiles;        /* in this panel; the first half of them prefetch ahead[0] */
 } panel;
 
 /* Stores the sums of a tile whose last vector is not full. Not inlined, because gcc would compute
@@ -45,27 +49,38 @@ static __attribute__((noinline)) void store_edge(int64_t columns, bool add, int 
             c[j] = add ? c[j] + sums[i * width + j] : sums[i * width + j];
 }
 
-/* `count` tiles, one below the other from `row` on, of `rows` x `vectors` sums in registers, both
- * known to the compiler. What a tile needs is loaded once for all of them: next to a sum of 32
- * terms it costs a sixth. */
+/* Where a tile begins to prefetch. The processor's own prefetchers stop at the end of a page and
+ * run only as far ahead as loads have come, which wait for the multiply-adds. */
+static const real *ahead_of(const panel *p, int64_t tile)
+{
+    int64_t half = (p->tiles + 1) / 2, second = tile >= half;
+    if (!p->ahead[0])
+        return p->b; /* which is in the cache */
+    return p->ahead[second] + (tile - second * half) * p->depth * (LINE / (int64_t)sizeof(real));
+}
+
+/* Tiles number `tile` to tile + count - 1, one below the other from `row` on, of `rows` x `vectors`
+ * sums in registers, both known to the compiler. What a tile needs is loaded once for all of them:
+ * next to a sum of 32 terms it costs a sixth. */
 static inline __attribute__((always_inline)) void
-multiply_tiles(int rows, int vectors, const panel *p, int64_t row, int64_t count)
+multiply_tiles(int rows, int vectors, const panel *p, int64_t tile, int64_t row, int64_t count)
 {
     int64_t a_row = p->product->a_row, a_step = p->product->a_step, c_row = p->product->c_row,
             b_step = p->b_step, depth = p->depth, columns = p->columns, last = p->last;
     bool add = p->add;
     const real *from = p->a + row * a_row, *panel_b = p->b;
     real *c = p->c + row * c_row;
-    for (; count > 0; count--, from += rows * a_row, c += rows * c_row) {
+    for (; count > 0; count--, tile++, from += rows * a_row, c += rows * c_row) {
         lanes sums[MOST_ROWS][VECTORS];
         const real *a = from, *b = panel_b;
+        const char *ahead = (const char *)ahead_of(p, tile);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 sums[i][v] = (lanes){0};
-        int64_t k = 0;
-        do { /* depth > 0, which lets the compiler keep the sums in registers */
+        int64_t at = 0; /* the one counter: another's additions would take a port from these */
+        do {            /* depth > 0, which lets the compiler keep the sums in registers */
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -74,7 +89,9 @@ multiply_tiles(int rows, int vectors, const panel *p, int64_t row, int64_t count
                         a[i * a_row] * *(const lanes *)(b + (v < vectors - 1 ? v * LANES : last));
             a += a_step;
             b += b_step;
-        } while (++k < depth);
+            if (rows >= PREFETCHING_ROWS)
+                __builtin_prefetch(ahead + at);
+        } while ((at += LINE) < depth * LINE);
         if (columns < last + LANES) {
             real edge[MOST_ROWS * VECTORS * LANES];
 #pragma GCC unroll 8
@@ -101,9 +118,9 @@ multiply_tiles(int rows, int vectors, const panel *p, int64_t row, int64_t count
 
 /* One function per tile: in a single function gcc keeps fewer sums in registers. */
 #define TILE(rows, vectors)                                                                        \
-    static void tile_##rows##_##vectors(const panel *p, int64_t row, int64_t count)                \
+    static void tile_##rows##_##vectors(const panel *p, int64_t first, int64_t row, int64_t count) \
     {                                                                                              \
-        multiply_tiles(rows, vectors, p, row, count);                                              \
+        multiply_tiles(rows, vectors, p, first, row, count);                                       \
     }
 #define NAME(rows, vectors) tile_##rows##_##vectors,
 #define TO_6(X, vectors)                                                                           \
@@ -119,7 +136,7 @@ TO_6(TILE, 4)
 TO_6(TILE, 2)
 #endif
 
-typedef void tile(const panel *p, int64_t row, int64_t count);
+typedef void tile(const panel *p, int64_t first, int64_t row, int64_t count);
 
 /* By vectors and rows. A tile has as many sums as fit into the registers together with a row of B
  * and an element of A, and at least the eight that keep two multiply-adds per cycle of four cycles'
@@ -139,7 +156,7 @@ static const struct {
 };
 
 /* Tiles whose numbers of rows differ by at most one: a tile of few rows waits for its own sums. */
-static void multiply_rows(int vectors, const panel *p)
+static void multiply_rows(int vectors, panel *p)
 {
     int64_t rows = p->product->rows, most = tiles[vectors - 1].most, least = rows, larger = 0,
             count = 1;
@@ -150,10 +167,11 @@ static void multiply_rows(int vectors, const panel *p)
         count = (rows + most - 1) / most;
         least = rows / count;
         larger = rows % count;
-        if (larger > 0)
-            of_rows[least](p, 0, larger);
     }
-    of_rows[least - 1](p, larger * (least + 1), count - larger);
+    p->tiles = count;
+    if (larger > 0)
+        of_rows[least](p, 0, 0, larger);
+    of_rows[least - 1](p, larger, larger * (least + 1), count - larger);
 }
 
 /* ---- Packing ---- */
@@ -253,6 +271,9 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
         q.b = packed;
         q.b_step = width;
     }
+    bool prefetches = k == 0 && column == 0 && (p->ahead[0] || p->ahead[1]);
+    for (int i = 0; i < 2; i++)
+        q.ahead[i] = !prefetches ? NULL : p->ahead[i] ? p->ahead[i] : p->ahead[!i];
     multiply_rows(vectors, &q);
     return columns;
 }

@@ -12,7 +12,9 @@
 #include "cpu/real.h"
 
 /* C = A B, or C + A B: rows x columns, of elements a[i a_row + k a_step] and b[k b_step + j
- * b_column]; b_step or b_column is 1. */
+ * b_column]; b_step or b_column is 1. ahead: two arrays of which the caller works on consecutive
+ * elements next, null or out of bounds where it does not; lines of them are prefetched between the
+ * multiply-adds. */
 typedef struct {
     int64_t rows, columns, inner;
     const real *a;
@@ -22,6 +24,7 @@ typedef struct {
     bool add;
     real *c;
     int64_t c_row;
+    const real *ahead[2];
 } product_terms;
 
 /* Rows `known` .. rows - 1 of Y <- L^-1 Y, where the rows before them hold the result already: Y is
@@ -36,12 +39,22 @@ typedef struct {
     int64_t y_row;
 } triangle_terms;
 
+/* Landmarks made ready for distances: their rows (count x d), the transpose with columns padded
+ * to a multiple of SIMD_COLUMNS (d x padded), their squared norms. */
 typedef struct {
-    /* |x_i - l_j|^2 of p tokens and `columns` landmarks, every one a sum over the coordinates in
-     * order: out is p x columns. transposed holds the landmarks column by column, d x columns;
-     * columns is a multiple of SIMD_COLUMNS. */
-    void (*distances)(int64_t p, int64_t d, const real *x, int64_t x_stride, const real *transposed,
-                      int64_t columns, real *out, int64_t out_stride);
+    int64_t count, padded, d;
+    real *rows, *transposed, *norms;
+} R(landmark_set);
+typedef R(landmark_set) landmark_set;
+
+typedef struct {
+    /* exp(factor |x_i - l_j|^2) of p tokens and a set's landmarks: out is p x count; columns up to
+     * set->padded may be written, too. A square is a sum over the coordinates in order. In the last
+     * columns, if they are few (SIMD_FEW_COLUMNS) next to whole vectors of others and d is a
+     * multiple of SIMD_COLUMNS, it is SIMD_COLUMNS partial sums, whose halves are added. ahead: as
+     * in product_terms, or null. */
+    void (*gaussian)(const landmark_set *set, double factor, int64_t p, const real *x,
+                     int64_t x_stride, real *out, int64_t out_stride, const real *const *ahead);
     /* x_i = exp(x_i) */
     void (*exponentials)(int64_t count, real *x);
     /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of three roundings of
@@ -87,7 +100,7 @@ typedef struct {
     void (*solve)(const triangle_terms *terms);
 } simd;
 
-enum { SIMD_COLUMNS = 16, SIMD_TRIDIAGONAL = 16 };
+enum { SIMD_COLUMNS = 16, SIMD_FEW_COLUMNS = 4, SIMD_TRIDIAGONAL = 16 };
 
 extern const simd R(simd);
 
@@ -98,23 +111,46 @@ static inline int64_t whole_vectors(int64_t columns)
 }
 
 /* C (rows x cols) = op(A) op(B), plus what C holds with add; row-major, inner the shared size. */
+static inline product_terms real_terms(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b,
+                                       int64_t rows, int64_t cols, int64_t inner, const real *a,
+                                       int64_t lda, const real *b, int64_t ldb, bool add, real *c,
+                                       int64_t ldc)
+{
+    bool flip_a = trans_a == CblasTrans, flip_b = trans_b == CblasTrans;
+    return (product_terms){.rows = rows,
+                           .columns = cols,
+                           .inner = inner,
+                           .a = a,
+                           .a_row = flip_a ? 1 : lda,
+                           .a_step = flip_a ? lda : 1,
+                           .b = b,
+                           .b_step = flip_b ? 1 : ldb,
+                           .b_column = flip_b ? ldb : 1,
+                           .add = add,
+                           .c = c,
+                           .c_row = ldc};
+}
+
 static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows,
                              int64_t cols, int64_t inner, const real *a, int64_t lda, const real *b,
                              int64_t ldb, bool add, real *c, int64_t ldc)
 {
-    bool flip_a = trans_a == CblasTrans, flip_b = trans_b == CblasTrans;
-    product_terms terms = {rows,
-                           cols,
-                           inner,
-                           a,
-                           flip_a ? 1 : lda,
-                           flip_a ? lda : 1,
-                           b,
-                           flip_b ? 1 : ldb,
-                           flip_b ? ldb : 1,
-                           add,
-                           c,
-                           ldc};
+    product_terms terms =
+        real_terms(trans_a, trans_b, rows, cols, inner, a, lda, b, ldb, add, c, ldc);
+    R(simd).product(&terms);
+}
+
+/* `rows` rows that follow the first ones, if the next rows in memory are theirs; else null. */
+static inline const real *real_next(const real *x, int64_t rows, int64_t cols, int64_t stride)
+{
+    return stride == cols ? x + rows * stride : NULL;
+}
+
+/* real_gemm, with the arrays that `ahead` of product_terms names. */
+static inline void real_gemm_ahead(product_terms terms, const real *first, const real *second)
+{
+    terms.ahead[0] = first;
+    terms.ahead[1] = second;
     R(simd).product(&terms);
 }
 

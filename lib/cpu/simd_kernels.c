@@ -34,50 +34,6 @@
 enum { ROW_VECTORS = 4 };
 typedef real_bits bits __attribute__((vector_size(BYTES), aligned(sizeof(real_bits)), may_alias));
 
-/* `tokens` x `vectors` sums in registers, both known to the compiler. */
-static inline __attribute__((always_inline)) void
-distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_stride,
-              const real *transposed, int64_t columns, real *out, int64_t out_stride)
-{
-    lanes sums[TOKENS][VECTORS] = {{{0}}};
-    for (int64_t c = 0; c < d; c++) {
-        const lanes *row = (const lanes *)(transposed + c * columns);
-        for (int t = 0; t < tokens; t++)
-            for (int v = 0; v < vectors; v++) {
-                lanes difference = x[t * x_stride + c] - row[v];
-                sums[t][v] += difference * difference;
-            }
-    }
-    for (int t = 0; t < tokens; t++)
-        for (int v = 0; v < vectors; v++)
-            ((lanes *)(out + t * out_stride))[v] = sums[t][v];
-}
-
-/* `tokens` rows of distances. */
-static inline __attribute__((always_inline)) void
-distance_rows(int tokens, int64_t d, const real *x, int64_t x_stride, const real *transposed,
-              int64_t columns, real *out, int64_t out_stride)
-{
-    int64_t j = 0;
-    for (; j + VECTORS * LANES <= columns; j += VECTORS * LANES)
-        distance_tile(tokens, VECTORS, d, x, x_stride, transposed + j, columns, out + j,
-                      out_stride);
-    for (; j < columns; j += LANES)
-        distance_tile(tokens, 1, d, x, x_stride, transposed + j, columns, out + j, out_stride);
-}
-
-static void distances(int64_t p, int64_t d, const real *x, int64_t x_stride, const real *transposed,
-                      int64_t columns, real *out, int64_t out_stride)
-{
-    int64_t i = 0;
-    for (; i + TOKENS <= p; i += TOKENS)
-        distance_rows(TOKENS, d, x + i * x_stride, x_stride, transposed, columns,
-                      out + i * out_stride, out_stride);
-    for (; i < p; i++)
-        distance_rows(1, d, x + i * x_stride, x_stride, transposed, columns, out + i * out_stride,
-                      out_stride);
-}
-
 /* exp(c x) is EXP_OF(c LOG_OF_E, x). Of f32 it is a power of 2, which takes three operations
  * fewer than exp (two in AVX2) and is as exact where c x has to be rounded. */
 #if defined(REAL_F32) && (defined(SIMD_AVX2) || defined(SIMD_AVX512))
@@ -221,6 +177,147 @@ static void exponential_rows(int64_t rows, const int64_t *counts, double factor,
         sums[i] = exponential_row(counts[i], unit, shifts[i], x + i * stride);
 }
 
+/* Each lane's partner, whose number differs in one bit. Clang, which has no shuffle by a vector,
+ * makes one of the loop; gcc does not. */
+static lanes partners(lanes x, bits lane, int half)
+{
+#ifdef __clang__
+    (void)lane;
+    lanes y = x;
+    for (int i = 0; i < LANES; i++)
+        y[i] = x[i ^ half];
+    return y;
+#else
+    return __builtin_shuffle(x, lane ^ half);
+#endif
+}
+
+/* Lanes of a and b, which are counted from 0 on. */
+static inline lanes interleaved(lanes a, lanes b, bits numbers)
+{
+#ifdef __clang__
+    lanes y = a;
+    for (int i = 0; i < LANES; i++)
+        y[i] = numbers[i] < LANES ? a[numbers[i]] : b[numbers[i] - LANES];
+    return y;
+#else
+    return __builtin_shuffle(a, b, numbers);
+#endif
+}
+
+/* `tokens` x `vectors` sums in registers, both known to the compiler. */
+static inline __attribute__((always_inline)) void
+distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_stride,
+              const real *transposed, int64_t stride, real *out, int64_t out_stride)
+{
+    lanes sums[TOKENS][VECTORS] = {{{0}}};
+    for (int64_t c = 0; c < d; c++) {
+        const lanes *row = (const lanes *)(transposed + c * stride);
+        for (int t = 0; t < tokens; t++)
+            for (int v = 0; v < vectors; v++) {
+                lanes difference = x[t * x_stride + c] - row[v];
+                sums[t][v] += difference * difference;
+            }
+    }
+    for (int t = 0; t < tokens; t++)
+        for (int v = 0; v < vectors; v++)
+            ((lanes *)(out + t * out_stride))[v] = sums[t][v];
+}
+
+/* `tokens` rows of squared distances to the first `columns` landmarks. */
+static inline __attribute__((always_inline)) void distance_rows(int tokens, const landmark_set *set,
+                                                                int64_t columns, const real *x,
+                                                                int64_t x_stride, real *out,
+                                                                int64_t out_stride)
+{
+    int64_t j = 0;
+    for (; j + VECTORS * LANES <= columns; j += VECTORS * LANES)
+        distance_tile(tokens, VECTORS, set->d, x, x_stride, set->transposed + j, set->padded,
+                      out + j, out_stride);
+    if (VECTORS == 4 && j + 3 * LANES == columns)
+        distance_tile(tokens, 3, set->d, x, x_stride, set->transposed + j, set->padded, out + j,
+                      out_stride);
+    else
+        for (; j < columns; j += LANES)
+            distance_tile(tokens, 1, set->d, x, x_stride, set->transposed + j, set->padded, out + j,
+                          out_stride);
+}
+
+/* The sum of each vector's lanes, one vector for each lane of the result: halves are added until
+ * one lane is left. */
+static inline __attribute__((always_inline)) lanes add_across(lanes x[LANES])
+{
+    static const real_bits numbers[16]
+        __attribute__((aligned(BYTES))) = {0, LANES,     1, LANES + 1, 2, LANES + 2, 3, LANES + 3,
+                                           4, LANES + 4, 5, LANES + 5, 6, LANES + 6, 7, LANES + 7};
+    bits low = *(const bits *)numbers, high = low + LANES / 2;
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < half; i++)
+            x[i] = interleaved(x[i], x[i + half], low) + interleaved(x[i], x[i + half], high);
+    return x[0];
+}
+
+/* exp(unit |x - l|^2) for one landmark, a column of `out`. */
+static void gaussian_column(int64_t d, const real *l, real unit, int64_t p, const real *x,
+                            int64_t x_stride, real *out, int64_t out_stride)
+{
+    for (int64_t i = 0; i < p; i += LANES) {
+        lanes sums[LANES], values;
+#pragma GCC unroll 16
+        for (int t = 0; t < LANES; t++) {
+            const real *token = x + (i + t < p ? i + t : p - 1) * x_stride;
+            lanes parts[PARTS] = {{0}};
+            for (int64_t c = 0; c < d; c += ROW)
+                for (int part = 0; part < PARTS; part++) {
+                    lanes difference =
+                        ((const lanes *)(token + c))[part] - ((const lanes *)(l + c))[part];
+                    parts[part] += difference * difference;
+                }
+            for (int half = PARTS / 2; half > 0; half /= 2)
+                for (int part = 0; part < half; part++)
+                    parts[part] += parts[part + half];
+            sums[t] = parts[0];
+        }
+        values = exponential(true, unit, 0, add_across(sums));
+        for (int t = 0; t < LANES && i + t < p; t++)
+            out[(i + t) * out_stride] = values[t];
+    }
+}
+
+/* Prefetches elements first .. first + count - 1 of both arrays. */
+static inline void prefetch_elements(const real *const *ahead, int64_t first, int64_t count)
+{
+    enum { LINE = 64 / sizeof(real) };
+    for (int array = 0; array < 2; array++)
+        for (int64_t e = first; ahead[array] && e < first + count; e += LINE)
+            __builtin_prefetch(ahead[array] + e);
+}
+
+static void gaussian(const landmark_set *set, double factor, int64_t p, const real *x,
+                     int64_t x_stride, real *out, int64_t out_stride, const real *const *ahead)
+{
+    int64_t i = 0, d = set->d, left = set->count % ROW;
+    bool few = left <= SIMD_FEW_COLUMNS && set->count > ROW && d % ROW == 0;
+    int64_t columns = few ? set->count - left : set->padded;
+    for (; i + TOKENS <= p; i += TOKENS) {
+        if (ahead)
+            prefetch_elements(ahead, i * d, TOKENS * d);
+        distance_rows(TOKENS, set, columns, x + i * x_stride, x_stride, out + i * out_stride,
+                      out_stride);
+    }
+    for (; i < p; i++)
+        distance_rows(1, set, columns, x + i * x_stride, x_stride, out + i * out_stride,
+                      out_stride);
+    bool dense = out_stride == columns; /* one row of all */
+    for (i = 0; i < (dense ? 1 : p); i++)
+        scaled_exponentials(dense ? p * columns : columns, factor, 0, out + i * out_stride);
+    for (int64_t j = columns; j < set->count; j++)
+        gaussian_column(d, set->rows + j * d, rounded_unit(factor), p, x, x_stride, out + j,
+                        out_stride);
+}
+
 /* Sines and cosines in vectors of one type. */
 #define SINCOS_LOOP(name, element, vector, sincos)                                                 \
     static void name(int64_t count, element *x, element *sines)                                    \
@@ -271,21 +368,6 @@ static void gelu(int64_t count, double *x, double *slopes)
     memcpy(x + i, &last, rest);
     if (slopes)
         memcpy(slopes + i, &slope, rest);
-}
-
-/* Each lane's partner, whose number differs in one bit. Clang, which has no shuffle by a vector,
- * makes one of the loop; gcc does not. */
-static lanes partners(lanes x, bits lane, int half)
-{
-#ifdef __clang__
-    (void)lane;
-    lanes y = x;
-    for (int i = 0; i < LANES; i++)
-        y[i] = x[i ^ half];
-    return y;
-#else
-    return __builtin_shuffle(x, lane ^ half);
-#endif
 }
 
 /* Compares lanes pairwise, halving their distance each time. */
@@ -440,7 +522,7 @@ static int multiply_adds(int64_t steps, real *sum)
 }
 
 const simd R(simd) = {
-    .distances = distances,
+    .gaussian = gaussian,
     .exponentials = exponentials,
     .scaled_exponentials = scaled_exponentials,
     .exponential_rows = exponential_rows,

@@ -53,18 +53,16 @@ static void distances_expanded(int64_t p, const real *x, int64_t x_stride, const
 }
 
 void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x, int64_t x_stride,
-                       const landmark_set *set, real *out, int64_t out_stride)
+                       const landmark_set *set, real *out, int64_t out_stride,
+                       const real *const *ahead)
 {
-    const simd *kernels = &R(simd);
-    int64_t count = set->count;
     if (distance == ATN_DISTANCE_DIRECT) {
-        kernels->distances(p, set->d, x, x_stride, set->transposed, set->padded, out, out_stride);
-        count = set->padded; /* with the padding, which is not used, vectors are whole */
-    } else
-        distances_expanded(p, x, x_stride, set, out, out_stride, distance == ATN_DISTANCE_CLAMPED);
-    bool dense = out_stride == count; /* one row of all */
-    for (int64_t i = 0; i < (dense ? 1 : p); i++)
-        kernels->scaled_exponentials(dense ? p * count : count, -s, 0, out + i * out_stride);
+        R(simd).gaussian(set, -s, p, x, x_stride, out, out_stride, ahead);
+        return;
+    }
+    distances_expanded(p, x, x_stride, set, out, out_stride, distance == ATN_DISTANCE_CLAMPED);
+    for (int64_t i = 0; i < p; i++)
+        R(simd).scaled_exponentials(set->count, -s, 0, out + i * out_stride);
 }
 
 int64_t R(gaussian_work)(int64_t q, int64_t d)
@@ -89,7 +87,7 @@ void R(gaussian_cross)(atn_distance distance, double s, int64_t p, int64_t q, in
     R(landmark_prepare)(&set);
     for (int64_t i = 0; i < p; i++) {
         R(gaussian_block)
-        (distance, s, 1, (const real *)x + i * x_stride, d, &set, padded_row, set.padded);
+        (distance, s, 1, (const real *)x + i * x_stride, d, &set, padded_row, set.padded, NULL);
         for (int64_t j = 0; j < q; j++)
             to[i * out_stride + j] = padded_row[j];
     }

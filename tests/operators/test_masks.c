@@ -299,7 +299,7 @@ static void check_no_keys(atn_context *context, int op, int variant, bool cross)
 }
 
 /* Entry 0 has no query, and keys and values of 0: no output, so no gradient, whatever a norm of
- * them would be. A key that is not finite is reported all the same. */
+ * them would be. A key or value that is not finite is reported all the same. */
 static void check_no_queries(atn_context *context, int op, int variant)
 {
     attention_case c = make(op, variant, true, 2, 5);
@@ -318,11 +318,17 @@ static void check_no_queries(atn_context *context, int op, int variant)
     cr_expect(status == ATN_OK && sum == 0, "%s, entry 0 without queries: %s, gradients of %.3g",
               attention_case_label(&c), atn_status_name(status), sum);
     const unsigned char *present = memchr(c.key_mask, 1, (size_t)c.shape.key_tokens);
-    c.k[(present - c.key_mask) * c.shape.dim] = NAN;
-    attention_run_load(&r);
-    status = attention_run_forward(&r, context);
-    cr_expect_eq(status, ATN_NONFINITE, "%s, NaN without queries: %s", attention_case_label(&c),
-                 atn_status_name(status));
+    double *const spoilt[] = {c.k + (present - c.key_mask) * c.shape.dim,
+                              c.v + (present - c.key_mask) * c.shape.value_dim};
+    for (int i = 0; i < 2; i++) {
+        double before = *spoilt[i];
+        *spoilt[i] = NAN;
+        attention_run_load(&r);
+        status = attention_run_forward(&r, context);
+        cr_expect_eq(status, ATN_NONFINITE, "%s, NaN in %s without queries: %s",
+                     attention_case_label(&c), i ? "V" : "K", atn_status_name(status));
+        *spoilt[i] = before;
+    }
     attention_slots_free(&got);
     attention_run_free(&r);
     attention_case_free(&c);

@@ -367,37 +367,65 @@ Test(simd, transposes_are_exact)
             }
 }
 
-/* Sums over the coordinates in order, to the last bit. */
-Test(simd, distances_are_plain_sums)
+/* The square of a distance as simd.h says. */
+static real plain_square(int set, const landmark_set *l, const real *x, int64_t j)
 {
-    enum { ROWS = 11, MOST_D = 33, MOST_COLUMNS = 7 * SIMD_COLUMNS, SLACK = 5 };
-    static real x[ROWS * (MOST_D + SLACK)], l[MOST_D * MOST_COLUMNS];
-    static real out[ROWS * (MOST_COLUMNS + SLACK)];
+    int64_t d = l->d, left = l->count % SIMD_COLUMNS, whole = l->count - left;
+    bool parts = j >= whole && whole > 0 && left <= SIMD_FEW_COLUMNS && d % SIMD_COLUMNS == 0;
+    real sums[SIMD_COLUMNS] = {0};
+    for (int64_t c = 0; c < d; c++) {
+        real difference = x[c] - l->rows[j * d + c], *sum = &sums[parts ? c % SIMD_COLUMNS : 0];
+        *sum = add_product(set, *sum, difference, difference);
+    }
+    for (int half = SIMD_COLUMNS / 2; parts && half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            sums[i] += sums[i + half];
+    return sums[0];
+}
+
+/* Any number of tokens and landmarks, to the last bit; nothing is written beyond a set's padding,
+ * and what is prefetched need not be there. */
+Test(simd, gaussians_of_plain_sums)
+{
+    enum { ROWS = 21, MOST_D = 48, MOST = 83, SLACK = 5, WIDTH = MOST + SIMD_COLUMNS + SLACK };
+    static const int64_t sizes[] = {0, 1, 11, 16, 33, 48};
+    static real x[ROWS * (MOST_D + SLACK)], l[MOST * MOST_D], transposed[MOST_D * WIDTH];
+    static real out[ROWS * WIDTH];
+    const real *const ahead[2] = {x + 1, NULL};
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         x[i] = (real)(random_unit() - 0.5);
     for (size_t i = 0; i < sizeof l / sizeof *l; i++)
         l[i] = (real)(random_unit() - 0.5);
     for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
-        for (int64_t p = 0; p <= ROWS; p++)
-            for (int64_t columns = SIMD_COLUMNS; columns <= MOST_COLUMNS; columns += SIMD_COLUMNS)
-                for (int64_t d = 0; d <= MOST_D; d += 11) {
-                    int64_t x_stride = d + SLACK, stride = columns + SLACK, wrong = 0;
-                    memset(out, 0x7f, sizeof out);
-                    real poison = out[0];
-                    sets[set].kernels->distances(p, d, x, x_stride, l, columns, out, stride);
-                    for (int64_t i = 0; i < ROWS; i++)
-                        for (int64_t j = 0; j < stride; j++) {
-                            real sum = 0;
-                            for (int64_t c = 0; c < d && i < p && j < columns; c++) {
-                                real difference = x[i * x_stride + c] - l[c * columns + j];
-                                sum = add_product(set, sum, difference, difference);
-                            }
-                            real want = i < p && j < columns ? sum : poison;
-                            wrong += !(out[i * stride + j] == want);
-                        }
-                    cr_expect(wrong == 0, "%s: p=%d d=%d columns=%d: %d wrong", sets[set].name,
-                              (int)p, (int)d, (int)columns, (int)wrong);
-                }
+        for (int64_t count = 1; count <= MOST; count++)
+            for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+                int64_t d = sizes[k], p = (count + (int64_t)k) % (ROWS + 1), wrong = 0;
+                landmark_set landmarks = {.count = count,
+                                          .padded = whole_vectors(count),
+                                          .d = d,
+                                          .rows = l,
+                                          .transposed = transposed};
+                int64_t x_stride = d + SLACK, stride = landmarks.padded + (k % 2 ? SLACK : 0);
+                for (int64_t c = 0; c < d; c++)
+                    for (int64_t j = 0; j < landmarks.padded; j++)
+                        transposed[c * landmarks.padded + j] = j < count ? l[j * d + c] : 0;
+                memset(out, 0x7f, sizeof out);
+                real poison = out[0];
+                sets[set].kernels->gaussian(&landmarks, -1.5, p, x, x_stride, out, stride,
+                                            k % 3 ? ahead : NULL);
+                for (int64_t i = 0; i < ROWS; i++)
+                    for (int64_t j = 0; j < stride; j++) {
+                        real want = poison;
+                        if (i < p && j < count) {
+                            want = plain_square(set, &landmarks, x + i * x_stride, j);
+                            sets[set].kernels->scaled_exponentials(1, -1.5, 0, &want);
+                        } else if (i < p && j < landmarks.padded)
+                            continue; /* may be anything */
+                        wrong += !(out[i * stride + j] == want);
+                    }
+                cr_expect(wrong == 0, "%s: p=%d d=%d count=%d: %d wrong", sets[set].name, (int)p,
+                          (int)d, (int)count, (int)wrong);
+            }
 }
 
 /* ---- Differences ---- */
@@ -481,18 +509,10 @@ static int64_t count_wrong(int set, const product_case *p)
     for (int64_t i = 0; i < c_count && !p->add; i++)
         before[i] = (real)NAN;
     memcpy(c, before, (size_t)c_count * sizeof *c);
-    product_terms t = {p->rows,
-                       p->columns,
-                       p->inner,
-                       a,
-                       p->flip_a ? 1 : lda,
-                       p->flip_a ? lda : 1,
-                       b,
-                       p->flip_b ? 1 : ldb,
-                       p->flip_b ? ldb : 1,
-                       p->add,
-                       c,
-                       ldc};
+    product_terms t =
+        real_terms(p->flip_a ? CblasTrans : CblasNoTrans, p->flip_b ? CblasTrans : CblasNoTrans,
+                   p->rows, p->columns, p->inner, a, lda, b, ldb, p->add, c, ldc);
+    t.ahead[p->add] = before; /* in either place, and longer or shorter than what is prefetched */
     sets[set].kernels->product(&t);
     for (int64_t i = 0; i <= p->rows; i++)
         for (int64_t j = 0; j < ldc; j++) {

@@ -49,7 +49,9 @@ static pieces split(const head *h)
 /* A block of rho_q. */
 static void load_queries(const head *h, const pieces *p, int64_t first, int64_t rows)
 {
-    R(softmax_rows)(rows, h->d, 1, h->q + first * h->q_stride, h->q_stride, p->rho, h->d);
+    const real *q = h->q + first * h->q_stride;
+    head_search(h, rows, h->d, q, h->q_stride);
+    R(softmax_rows)(rows, h->d, 1, q, h->q_stride, p->rho, h->d);
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
@@ -58,23 +60,33 @@ static inline real larger(real a, real b)
     return a > b ? a : b;
 }
 
-/* Four keys at a time, which need not wait for one another's maxima. */
-static void find_maxima(const head *h, const pieces *p)
+/* maxima = those of some keys or what it holds. Four keys at a time, which need not wait for one
+ * another's maxima. */
+static void raise_maxima(const head *h, int64_t keys, const real *first, real *restrict maxima)
 {
-    real *restrict maxima = p->maxima;
     int64_t stride = h->k_stride, j = 0;
-    for (int64_t c = 0; c < h->d; c++)
-        maxima[c] = -INFINITY;
-    for (; j + 4 <= h->n_k; j += 4) {
-        const real *k = h->k + j * stride;
+    for (; j + 4 <= keys; j += 4) {
+        const real *k = first + j * stride;
         for (int64_t c = 0; c < h->d; c++)
             maxima[c] = larger(
                 larger(larger(k[c], k[stride + c]), larger(k[2 * stride + c], k[3 * stride + c])),
                 maxima[c]);
     }
-    for (; j < h->n_k; j++)
+    for (; j < keys; j++)
         for (int64_t c = 0; c < h->d; c++)
-            maxima[c] = larger(h->k[j * stride + c], maxima[c]);
+            maxima[c] = larger(first[j * stride + c], maxima[c]);
+}
+
+static void find_maxima(const head *h, const pieces *p)
+{
+    for (int64_t c = 0; c < h->d; c++)
+        p->maxima[c] = -INFINITY;
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t keys = head_smaller(HEAD_BLOCK, h->n_k - j);
+        const real *k = h->k + j * h->k_stride;
+        head_search(h, keys, h->d, k, h->k_stride);
+        raise_maxima(h, keys, k, p->maxima);
+    }
 }
 
 /* sums += the sum of the rows of a dense rows x d matrix, in double. */
@@ -138,13 +150,16 @@ static void before(const head *h)
         load_exps(h, p, j, head_smaller(HEAD_BLOCK, h->n_k - j), true);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        const real *rho = p->rho;
+        const real *rho = p->rho, *v = h->v + j * h->v_stride;
         if (narrow)
             load_keys(h, p, j, rows);
         else
             rho = load_exps(h, p, j, rows, true);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, rho, h->d, h->v + j * h->v_stride,
-                  h->v_stride, j > 0, p->state, h->dv);
+        head_search(h, rows, h->dv, v, h->v_stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, rho, h->d, v,
+                                   h->v_stride, j > 0, p->state, h->dv),
+                        real_next(v, rows, h->dv, h->v_stride),
+                        real_next(h->k + j * h->k_stride, rows, h->d, h->k_stride));
     }
     if (h->n_k == 0)
         memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
@@ -159,9 +174,12 @@ static void forward(const head *h)
     pieces p = split(h);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        real *to = h->out + i * h->out_stride;
         load_queries(h, &p, i, rows);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.rho, h->d, p.state, h->dv, 0,
-                  h->out + i * h->out_stride, h->out_stride);
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.rho, h->d,
+                                   p.state, h->dv, 0, to, h->out_stride),
+                        real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
+                        real_next(to, rows, h->dv, h->out_stride));
     }
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
@@ -175,10 +193,13 @@ static void backward_queries(const head *h, const pieces *p)
         const real *dy = h->grad_out + i * h->grad_out_stride;
         real *to = h->grad_q + i * h->grad_q_stride;
         load_queries(h, p, i, rows);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy, h->grad_out_stride,
-                  1, p->grad_state, h->dv);
-        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
-                  h->dv, 0, to, h->grad_q_stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy,
+                                   h->grad_out_stride, 1, p->grad_state, h->dv),
+                        real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
+                        real_next(dy, rows, h->dv, h->grad_out_stride));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy,
+                                   h->grad_out_stride, p->state, h->dv, 0, to, h->grad_q_stride),
+                        real_next(to, rows, h->d, h->grad_q_stride), NULL);
         for (int64_t r = 0; r < rows; r++)
             R(softmax_row_backward)(h->d, 1, p->rho + r * h->d, to + r * h->grad_q_stride);
     }
@@ -202,11 +223,16 @@ static void backward_keys(const head *h, const pieces *p)
     finish_grad_state(h, p);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        const real *exps = load_exps(h, p, j, rows, false);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, exps, h->d, p->grad_state, h->dv,
-                  0, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
-        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
-                  p->grad_state, h->dv, 0, p->grad, h->d);
+        const real *exps = load_exps(h, p, j, rows, false), *v = h->v + j * h->v_stride;
+        real *grad_v = h->grad_v + j * h->grad_v_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, exps, h->d,
+                                   p->grad_state, h->dv, 0, grad_v, h->grad_v_stride),
+                        real_next(grad_v, rows, h->dv, h->grad_v_stride),
+                        real_next(h->k + j * h->k_stride, rows, h->d, h->k_stride));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, rows, h->d, h->dv, v, h->v_stride,
+                                   p->grad_state, h->dv, 0, p->grad, h->d),
+                        real_next(v, rows, h->dv, h->v_stride),
+                        real_next(h->grad_k + j * h->grad_k_stride, rows, h->d, h->grad_k_stride));
         for (int64_t r = 0; r < rows; r++) {
             const real *rho = exps + r * h->d, *grad = p->grad + r * h->d;
             real *to = h->grad_k + (j + r) * h->grad_k_stride;
@@ -225,4 +251,10 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_efficient) = {
-    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes,
+    .before = before,
+    .forward = forward,
+    .backward = backward,
+    .overwrites = true,
+    .searches = true,
+};

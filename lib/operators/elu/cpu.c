@@ -82,4 +82,10 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_elu) = {
-    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes,
+    .before = before,
+    .forward = forward,
+    .backward = backward,
+    .overwrites = true,
+    .searches = true,
+};

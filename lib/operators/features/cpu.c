@@ -101,6 +101,7 @@ static token_block load(const linear *l, bool keys, int64_t step)
     b.x = (keys ? h->k : h->q) + b.first * b.stride;
     b.phi = l->phi[keys];
     b.kept = l->kept[keys];
+    head_search(h, b.rows, h->d, b.x, b.stride);
     if (b.rows > 0)
         l->map->map(l->map->own, &b);
     R(store)(h->desc->storage, b.rows, l->m, b.phi, l->m);
@@ -137,8 +138,12 @@ static void product(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t ro
 static void absorb_keys(const linear *l, const token_block *keys)
 {
     const head *h = l->h;
-    product(CblasTrans, CblasNoTrans, l->m, l->dv, keys->rows, keys->phi, l->m,
-            h->v + keys->first * h->v_stride, h->v_stride, true, l->s, l->dv);
+    const real *v = h->v + keys->first * h->v_stride;
+    head_search(h, keys->rows, l->dv, v, h->v_stride);
+    real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, l->m, l->dv, keys->rows, keys->phi, l->m,
+                               v, h->v_stride, true, l->s, l->dv),
+                    real_next(keys->x, keys->rows, h->d, h->k_stride),
+                    real_next(v, keys->rows, l->dv, h->v_stride));
     add_rows(l, keys, NULL, l->z);
 }
 
@@ -214,8 +219,10 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
 {
     const head *h = l->h;
     real *out = h->out + queries->first * h->out_stride;
-    product(CblasNoTrans, CblasNoTrans, queries->rows, l->dv, l->m, queries->phi, l->m, l->s, l->dv,
-            false, out, h->out_stride);
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, queries->rows, l->dv, l->m, queries->phi,
+                               l->m, l->s, l->dv, false, out, h->out_stride),
+                    real_next(queries->x, queries->rows, h->d, h->q_stride),
+                    real_next(out, queries->rows, l->dv, h->out_stride));
     if (keys) {
         weights_within(l, queries, keys);
         product(CblasNoTrans, CblasNoTrans, queries->rows, l->dv, keys->rows, l->weights,
@@ -321,9 +328,12 @@ static void finish_queries(const linear *l, const token_block *queries, const to
     int64_t m = l->m;
     if (queries->rows == 0)
         return;
-    product(CblasNoTrans, CblasTrans, queries->rows, m, l->dv,
-            h->grad_out + queries->first * h->grad_out_stride, h->grad_out_stride, l->s, l->dv,
-            false, l->slopes, m);
+    const real *dy = h->grad_out + queries->first * h->grad_out_stride;
+    real *grad_q = h->grad_q + queries->first * h->grad_q_stride;
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, queries->rows, m, l->dv, dy,
+                               h->grad_out_stride, l->s, l->dv, false, l->slopes, m),
+                    real_next(dy, queries->rows, l->dv, h->grad_out_stride),
+                    real_next(queries->x, queries->rows, h->d, h->q_stride));
     if (keys)
         products_within(l, queries, keys);
     differentiate_denominators(l, queries, keys);
@@ -338,16 +348,19 @@ static void finish_queries(const linear *l, const token_block *queries, const to
         product(CblasNoTrans, CblasNoTrans, queries->rows, m, keys->rows, l->grad_weights,
                 HEAD_BLOCK, keys->phi, m, true, l->slopes, m);
     }
-    l->map->map_backward(l->map->own, queries, l->slopes, false,
-                         h->grad_q + queries->first * h->grad_q_stride, h->grad_q_stride);
+    l->map->map_backward(l->map->own, queries, l->slopes, false, grad_q, h->grad_q_stride);
 }
 
 /* dS += sum_i phi(q_i) dY_i^T / D_i, dz += sum_i e_i phi(q_i). */
 static void absorb_queries(const linear *l, const token_block *queries)
 {
+    const head *h = l->h;
     scale_grad_out(l, queries);
-    product(CblasTrans, CblasNoTrans, l->m, l->dv, queries->rows, queries->phi, l->m, l->grad_n,
-            l->dv, true, l->grad_s, l->dv);
+    real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, l->m, l->dv, queries->rows, queries->phi,
+                               l->m, l->grad_n, l->dv, true, l->grad_s, l->dv),
+                    real_next(h->grad_q + queries->first * h->grad_q_stride, queries->rows, h->d,
+                              h->grad_q_stride),
+                    NULL);
     add_rows(l, queries, l->grad_sums + rows_at(l, queries), l->grad_z);
 }
 
@@ -362,10 +375,15 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
         return;
     for (int64_t j = 0; j < keys->rows; j++)
         memcpy(l->slopes + j * m, l->grad_z, (size_t)m * sizeof(real));
-    product(CblasNoTrans, CblasTrans, keys->rows, m, l->dv, v, h->v_stride, l->grad_s, l->dv, true,
-            l->slopes, m);
-    product(CblasNoTrans, CblasNoTrans, keys->rows, l->dv, m, keys->phi, m, l->grad_s, l->dv, false,
-            grad_v, h->grad_v_stride);
+    real *grad_k = h->grad_k + keys->first * h->grad_k_stride;
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, keys->rows, m, l->dv, v, h->v_stride,
+                               l->grad_s, l->dv, true, l->slopes, m),
+                    real_next(v, keys->rows, l->dv, h->v_stride),
+                    real_next(grad_k, keys->rows, h->d, h->grad_k_stride));
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, keys->rows, l->dv, m, keys->phi, m,
+                               l->grad_s, l->dv, false, grad_v, h->grad_v_stride),
+                    real_next(grad_v, keys->rows, l->dv, h->grad_v_stride),
+                    real_next(keys->x, keys->rows, h->d, h->k_stride));
     if (queries) {
         products_within(l, queries, keys);
         finish_grad_weights(l, queries, keys);
@@ -375,8 +393,8 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
         product(CblasTrans, CblasNoTrans, keys->rows, l->dv, queries->rows, l->weights, HEAD_BLOCK,
                 l->grad_n, l->dv, true, grad_v, h->grad_v_stride);
     }
-    l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k == h->grad_q,
-                         h->grad_k + keys->first * h->grad_k_stride, h->grad_k_stride);
+    l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k == h->grad_q, grad_k,
+                         h->grad_k_stride);
 }
 
 static void backward_all(const linear *l)

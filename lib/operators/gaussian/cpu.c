@@ -51,7 +51,7 @@ static void kernel_block(const head *h, const pieces *p, int64_t i, int64_t rows
 {
     R(gaussian_block)
     (h->desc->distance, p->s, rows, h->q + i * h->q_stride, h->q_stride, &p->set, p->kernel,
-     p->set.padded);
+     p->set.padded, NULL);
     R(store)(h->desc->storage, rows, p->set.count, p->kernel, p->set.padded);
 }
 

@@ -79,9 +79,12 @@ static void project(const head *h, const pieces *p, const projection *x)
     memset(x->sums, 0, (size_t)(p->r * x->width) * sizeof(real));
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
-        real_gemm(CblasTrans, CblasNoTrans, p->r, x->width, count,
-                  rows_of(h, p, x->matrix, j, count), p->r, x->tokens + j * x->stride, x->stride, 1,
-                  x->sums, x->width);
+        const real *rows = rows_of(h, p, x->matrix, j, count), *tokens = x->tokens + j * x->stride;
+        head_search(h, count, x->width, tokens, x->stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, p->r, x->width, count, rows, p->r,
+                                   tokens, x->stride, 1, x->sums, x->width),
+                        real_next(tokens, count, x->width, x->stride),
+                        real_next(rows, count, p->r, p->r));
     }
     R(store)(h->desc->storage, p->r, x->width, x->sums, x->width);
 }
@@ -96,8 +99,11 @@ static void before(const head *h)
 /* Rows first .. first + count - 1 of softmax(c Q K'^T), in p->weights. */
 static void load_weights(const head *h, const pieces *p, int64_t first, int64_t count)
 {
-    real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->d, h->q + first * h->q_stride, h->q_stride,
-              p->keys.sums, h->d, 0, p->weights, p->r);
+    const real *q = h->q + first * h->q_stride;
+    head_search(h, count, h->d, q, h->q_stride);
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, count, p->r, h->d, q, h->q_stride,
+                               p->keys.sums, h->d, 0, p->weights, p->r),
+                    real_next(q, count, h->d, h->q_stride), NULL);
     R(softmax_rows)(count, p->r, p->c, p->weights, p->r, p->weights, p->r);
     R(store)(h->desc->storage, count, p->r, p->weights, p->r);
 }
@@ -108,8 +114,10 @@ static void forward(const head *h)
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, h->n - i);
         load_weights(h, &p, i, count);
-        real_gemm(CblasNoTrans, CblasNoTrans, count, h->dv, p.r, p.weights, p.r, p.values.sums,
-                  h->dv, 0, h->out + i * h->out_stride, h->out_stride);
+        real *to = h->out + i * h->out_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, h->dv, p.r, p.weights, p.r,
+                                   p.values.sums, h->dv, 0, to, h->out_stride),
+                        real_next(to, count, h->dv, h->out_stride), NULL);
     }
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
@@ -169,4 +177,5 @@ const head_operator R(cpu_operator_linformer) = {
     .backward = backward,
     .query_group = HEAD_BLOCK,
     .overwrites = true,
+    .searches = true,
 };

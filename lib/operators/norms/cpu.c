@@ -58,8 +58,9 @@ column_norms R(columns_open)(atn_sima_norm norm, int64_t d, real **free)
     return c;
 }
 
-void R(columns_start)(column_norms *c)
+void R(columns_start)(column_norms *c, atn_storage storage, int64_t tokens)
 {
+    *c->deferred = storage == ATN_STORAGE_NATIVE && tokens >= HEAD_BLOCK; /* few gain nothing */
     memset(c->units, 0, (size_t)(4 * c->d) * sizeof(double));
     for (int64_t e = 0; sizeof(real) < sizeof(double) && e < c->d; e++)
         c->units[e] = 1;
@@ -130,9 +131,9 @@ void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride
     add_terms(ATN_SIMA_L2, rows, c->d, x, stride, c->units, c->divisors);
 }
 
-void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int64_t tokens)
+void R(columns_finish)(column_norms *c, double epsilon, int64_t tokens)
 {
-    bool deferred = storage == ATN_STORAGE_NATIVE && tokens >= HEAD_BLOCK; /* few gain nothing */
+    bool deferred = *c->deferred != 0 && tokens >= HEAD_BLOCK;
     for (int64_t e = 0; e < c->d; e++) {
         double norm = c->divisors[e];
         if (c->norm == ATN_SIMA_L2 && norm > 0)

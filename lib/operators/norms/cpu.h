@@ -56,12 +56,15 @@ typedef R(column_norms) column_norms;
 int64_t R(columns_reals)(int64_t d);
 /* Takes their memory from *free and leaves what it holds. */
 column_norms R(columns_open)(atn_sima_norm norm, int64_t d, real **free);
-void R(columns_start)(column_norms *c);
+/* tokens: how many will be added, or more. Chooses `deferred`: not where x^ is rounded to a
+ * storage.
+ */
+void R(columns_start)(column_norms *c, atn_storage storage, int64_t tokens);
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);
-/* tokens: how many were added. Chooses `deferred`: not where x^ is rounded to a storage, nor where
- * dividing a product instead of x could underflow or overflow earlier. What is summed with deferred
- * norms may still overflow although its quotient does not. */
-void R(columns_finish)(column_norms *c, double epsilon, atn_storage storage, int64_t tokens);
+/* tokens: how many were added. Norms stay deferred unless dividing a product instead of x could
+ * underflow or overflow earlier. What is summed with deferred norms may still overflow although its
+ * quotient does not. */
+void R(columns_finish)(column_norms *c, double epsilon, int64_t tokens);
 
 /* out (rows x d, dense; may be x) = x with each column divided by its norm. */
 void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_t stride,

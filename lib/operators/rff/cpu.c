@@ -94,4 +94,10 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_rff) = {
-    .sizes = sizes, .before = before, .forward = forward, .backward = backward, .overwrites = true};
+    .sizes = sizes,
+    .before = before,
+    .forward = forward,
+    .backward = backward,
+    .overwrites = true,
+    .searches = true,
+};

@@ -35,10 +35,9 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 /* The norms of all tokens of x. */
 static void find_norms(const head *h, column_norms *c, int64_t n, const real *x, int64_t stride)
 {
-    R(columns_start)(c);
     for (int64_t i = 0; i < n; i += HEAD_BLOCK)
         R(columns_add)(c, head_smaller(HEAD_BLOCK, n - i), x + i * stride, stride);
-    R(columns_finish)(c, h->desc->sima.epsilon, h->desc->storage, n);
+    R(columns_finish)(c, h->desc->sima.epsilon, n);
 }
 
 static pieces split(const head *h)
@@ -64,22 +63,30 @@ static pieces split(const head *h)
 
 /* ---- Channels first: S = K^^T V ---- */
 
-/* sums (d x d_v) = X^^T Y. */
-static void sum_products(const head *h, column_norms *c, int64_t n, const real *x, int64_t x_stride,
-                         const real *y, int64_t y_stride, real *block, real *sums)
+/* sums (d x d_v) = X^^T Y. norms: finds those of X, too, which must be deferred as far as is known.
+ */
+static void sum_products(const head *h, column_norms *c, bool norms, int64_t n, const real *x,
+                         int64_t x_stride, const real *y, int64_t y_stride, real *block, real *sums)
 {
     int64_t size = h->d * h->dv;
+    bool deferred = *c->deferred != 0;
     memset(sums, 0, (size_t)size * sizeof(real));
     for (int64_t i = 0; i < n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, n - i), stride = x_stride;
-        const real *factor =
-            R(columns_factor)(c, h->desc->storage, rows, x + i * x_stride, &stride, block);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, factor, stride, y + i * y_stride,
-                  y_stride, 1, sums, h->dv);
+        const real *from = x + i * x_stride, *with = y + i * y_stride;
+        const real *factor = R(columns_factor)(c, h->desc->storage, rows, from, &stride, block);
+        if (norms)
+            R(columns_add)(c, rows, from, x_stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, factor, stride,
+                                   with, y_stride, 1, sums, h->dv),
+                        real_next(from, rows, h->d, x_stride),
+                        real_next(with, rows, h->dv, y_stride));
     }
-    if (*c->deferred != 0 && !R(all_finite)(1, size, sums, size)) {
+    if (norms)
+        R(columns_finish)(c, h->desc->sima.epsilon, n);
+    if (deferred && (*c->deferred == 0 || !R(all_finite)(1, size, sums, size))) {
         *c->deferred = 0;
-        sum_products(h, c, n, x, x_stride, y, y_stride, block, sums);
+        sum_products(h, c, false, n, x, x_stride, y, y_stride, block, sums);
     }
     R(columns_divide_rows)(c, h->dv, sums, sums);
     R(store)(h->desc->storage, h->d, h->dv, sums, h->dv);
@@ -92,16 +99,19 @@ static void forward_channels(const head *h, pieces *p)
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i), stride = h->q_stride;
         const real *q = R(columns_factor)(&p->queries, h->desc->storage, rows,
                                           h->q + i * h->q_stride, &stride, p->q);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, q, stride, p->other, h->dv, 0,
-                  h->out + i * h->out_stride, h->out_stride);
+        real *to = h->out + i * h->out_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, q, stride,
+                                   p->other, h->dv, 0, to, h->out_stride),
+                        real_next(to, rows, h->dv, h->out_stride),
+                        real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride));
     }
 }
 
 /* dS, and the sums that the norms' gradients need. */
 static void sum_grad_state(const head *h, pieces *p)
 {
-    sum_products(h, &p->queries, h->n, h->q, h->q_stride, h->grad_out, h->grad_out_stride, p->q,
-                 p->grad_state);
+    sum_products(h, &p->queries, false, h->n, h->q, h->q_stride, h->grad_out, h->grad_out_stride,
+                 p->q, p->grad_state);
     for (int64_t c = 0; c < h->d; c++)
         p->along_queries[c] = p->along_keys[c] =
             R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
@@ -114,26 +124,35 @@ static void backward_channels(const head *h, pieces *p)
     R(simd).transpose(h->d, h->dv, p->state, h->dv, p->other, h->d);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv,
-                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, p->other, h->d, 0,
-                  p->grad_q, h->d);
+        const real *dy = h->grad_out + i * h->grad_out_stride;
+        real *to = h->grad_q + i * h->grad_q_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy,
+                                   h->grad_out_stride, p->other, h->d, 0, p->grad_q, h->d),
+                        real_next(to, rows, h->d, h->grad_q_stride),
+                        real_next(dy, rows, h->dv, h->grad_out_stride));
         R(columns_backward)
         (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q, false,
-         h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
+         to, h->grad_q_stride);
     }
     R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->other, h->d);
     R(columns_divide_rows)(&p->keys, h->dv, p->grad_state, p->grad_state);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j), stride = h->k_stride;
-        const real *k = R(columns_factor)(&p->keys, h->desc->storage, rows, h->k + j * h->k_stride,
-                                          &stride, p->k);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, k, stride, p->grad_state, h->dv, 0,
-                  h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, h->v + j * h->v_stride,
-                  h->v_stride, p->other, h->d, 0, p->grad_k, h->d);
+        const real *tokens = h->k + j * h->k_stride, *v = h->v + j * h->v_stride;
+        const real *k = R(columns_factor)(&p->keys, h->desc->storage, rows, tokens, &stride, p->k);
+        real *grad_k = h->grad_k + j * h->grad_k_stride;
+        real *grad_v = h->grad_v + j * h->grad_v_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, k, stride,
+                                   p->grad_state, h->dv, 0, grad_v, h->grad_v_stride),
+                        real_next(grad_v, rows, h->dv, h->grad_v_stride),
+                        real_next(tokens, rows, h->d, h->k_stride));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, v, h->v_stride,
+                                   p->other, h->d, 0, p->grad_k, h->d),
+                        real_next(grad_k, rows, h->d, h->grad_k_stride),
+                        real_next(v, rows, h->dv, h->v_stride));
         R(columns_backward)
-        (&p->keys, p->along_keys, rows, h->k + j * h->k_stride, h->k_stride, p->grad_k,
-         h->grad_k == h->grad_q, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+        (&p->keys, p->along_keys, rows, tokens, h->k_stride, p->grad_k, h->grad_k == h->grad_q,
+         grad_k, h->grad_k_stride);
     }
 }
 
@@ -239,10 +258,15 @@ static void backward_tokens(const head *h, pieces *p)
 static void before(const head *h)
 {
     pieces p = split(h);
-    find_norms(h, &p.queries, h->n, h->q, h->q_stride);
-    find_norms(h, &p.keys, h->n_k, h->k, h->k_stride);
+    R(columns_start)(&p.keys, h->desc->storage, h->n_k);
+    R(columns_start)(&p.queries, h->desc->storage, h->n);
+    bool together = !p.tokens_first && *p.keys.deferred != 0; /* K is read once */
+    if (!together)
+        find_norms(h, &p.keys, h->n_k, h->k, h->k_stride);
     if (!p.tokens_first)
-        sum_products(h, &p.keys, h->n_k, h->k, h->k_stride, h->v, h->v_stride, p.k, p.state);
+        sum_products(h, &p.keys, together, h->n_k, h->k, h->k_stride, h->v, h->v_stride, p.k,
+                     p.state);
+    find_norms(h, &p.queries, h->n, h->q, h->q_stride);
 }
 
 static void forward(const head *h)

@@ -177,11 +177,12 @@ static void prepare_head(const cpu_soft *soft, int64_t head)
     R(landmark_prepare)(&h.set);
 }
 
-void R(soft_kernel)(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block)
+void R(soft_kernel)(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block,
+                    const real *const *ahead)
 {
     const cpu_soft *soft = h->soft;
     R(gaussian_block)
-    (soft->desc.distance, soft->s, p, tokens, stride, &h->set, block, h->set.padded);
+    (soft->desc.distance, soft->s, p, tokens, stride, &h->set, block, h->set.padded, ahead);
     R(store)(soft->desc.storage, p, h->set.count, block, h->set.padded);
 }
 
@@ -198,9 +199,10 @@ void R(soft_solve)(const soft_head *h, int64_t p, real *block)
 }
 
 /* The rows of the kernel for p tokens, times L^-T in factor form. */
-static void features(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block)
+static void features(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block,
+                     const real *const *ahead)
 {
-    R(soft_kernel)(h, p, tokens, stride, block);
+    R(soft_kernel)(h, p, tokens, stride, block, ahead);
     R(soft_solve)(h, p, block);
 }
 
@@ -221,7 +223,8 @@ static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
             !R(all_finite)(p, dv, values, v->row_stride))
             *nonfinite = 1;
         real *f = soft_place(soft, by_heads, t);
-        features(&h, p, tokens, q->row_stride, f);
+        const real *ahead[2] = {soft_ahead(q, head, t + p), soft_ahead(v, head, t + p)};
+        features(&h, p, tokens, q->row_stride, f, ahead);
         real_gemm(CblasTrans, CblasNoTrans, h.set.count, dv, p, f, h.set.padded, values,
                   v->row_stride, 1, sum, dv);
     }
@@ -268,9 +271,10 @@ static void second_pass(cpu_soft *soft, const atn_tensor *q, atn_tensor *out, in
         int64_t p = soft_smaller(soft->block, end - t);
         real *f = soft_place(soft, by_heads, t);
         if (!soft_is_kept(soft, by_heads, t))
-            features(&h, p, soft_rows(q, head, t), q->row_stride, f);
-        real_gemm(CblasNoTrans, CblasNoTrans, p, dv, h.set.count, f, h.set.padded, h.weights, dv,
-                  false, soft_rows(out, head, t), out->row_stride);
+            features(&h, p, soft_rows(q, head, t), q->row_stride, f, NULL);
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, p, dv, h.set.count, f, h.set.padded,
+                                   h.weights, dv, false, soft_rows(out, head, t), out->row_stride),
+                        soft_ahead(out, head, t + p), NULL);
         if (!soft->desc.residual.data)
             finish(soft, out, head, chunk, t, p); /* while they are in the cache */
     }

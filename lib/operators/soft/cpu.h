@@ -23,7 +23,8 @@ soft_head R(soft_head_of)(const cpu_soft *soft, int64_t head);
 atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *q);
 
 /* K(Q, L) for p tokens into block: p x count, row stride set.padded. */
-void R(soft_kernel)(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block);
+void R(soft_kernel)(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block,
+                    const real *const *ahead);
 /* The same times L^-T in factor form. */
 void R(soft_solve)(const soft_head *h, int64_t p, real *block);
 
@@ -74,6 +75,12 @@ static inline real *soft_place(const cpu_soft *soft, bool by_heads, int64_t t)
 static inline real *soft_rows(const atn_tensor *t, int64_t head, int64_t first)
 {
     return (real *)atn_tensor_matrix(t, head / t->heads, head % t->heads) + first * t->row_stride;
+}
+
+/* The rows from `first` on, to be prefetched if they lie one after the other. */
+static inline const real *soft_ahead(const atn_tensor *t, int64_t head, int64_t first)
+{
+    return real_next(soft_rows(t, head, first), 0, t->cols, t->row_stride);
 }
 
 static inline int64_t soft_smaller(int64_t a, int64_t b)

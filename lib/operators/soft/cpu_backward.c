@@ -92,7 +92,8 @@ static void sum_tokens(const call *c, int64_t piece, bool by_heads)
         if (!finite_block(c, head, i, p))
             soft->nonfinite[piece] = 1;
         real *features = soft_place(soft, by_heads, i);
-        R(soft_kernel)(&g.h, p, soft_rows(c->q, head, i), c->q->row_stride, features);
+        const real *ahead[] = {soft_ahead(c->v, head, i + p), soft_ahead(c->dout, head, i + p)};
+        R(soft_kernel)(&g.h, p, soft_rows(c->q, head, i), c->q->row_stride, features, ahead);
         if (g.h.factor) /* P itself is kept */
             features =
                 solved_copy(&g.h, p, features, soft_thread(soft->slopes, soft_block_reals(soft)));
@@ -307,12 +308,15 @@ static void differentiate_tokens(const call *c, int64_t piece, bool by_heads)
         const real *tokens = soft_rows(c->q, head, i);
         real *block = soft_place(soft, by_heads, i);
         if (!soft_is_kept(soft, by_heads, i))
-            R(soft_kernel)(h, p, tokens, c->q->row_stride, block);
+            R(soft_kernel)(h, p, tokens, c->q->row_stride, block, NULL);
         value_gradient(&g, p, block, slopes, soft_rows(grad_v, head, i), grad_v->row_stride);
-        real_gemm(CblasNoTrans, CblasTrans, p, count, dv, soft_rows(c->dout, head, i),
-                  c->dout->row_stride, h->weights, dv, 0, slopes, padded);
-        real_gemm(CblasNoTrans, CblasTrans, p, count, dv, soft_rows(c->v, head, i),
-                  c->v->row_stride, g.b2, dv, 1, slopes, padded);
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, p, count, dv,
+                                   soft_rows(c->dout, head, i), c->dout->row_stride, h->weights, dv,
+                                   0, slopes, padded),
+                        soft_ahead(c->dout, head, i + p), soft_ahead(c->v, head, i + p));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, p, count, dv, soft_rows(c->v, head, i),
+                                   c->v->row_stride, g.b2, dv, 1, slopes, padded),
+                        soft_ahead(grad_q, head, i + p), soft_ahead(grad_v, head, i + p));
         finish_tokens(&g, p, tokens, c->q->row_stride, block, slopes, soft_rows(grad_q, head, i),
                       grad_q->row_stride, work, landmark_partials);
     }

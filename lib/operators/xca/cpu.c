@@ -96,19 +96,21 @@ static void before(const head *h)
 {
     pieces p = split(h);
     int64_t d = h->d, tokens = 0, q_stride, k_stride;
-    R(columns_start)(&p.queries);
-    R(columns_start)(&p.keys);
+    R(columns_start)(&p.queries, h->desc->storage, h->n);
+    R(columns_start)(&p.keys, h->desc->storage, h->n);
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r); tokens += r.count) {
         R(columns_add)(&p.queries, r.count, h->q + r.query * h->q_stride, h->q_stride);
         R(columns_add)(&p.keys, r.count, h->k + r.key * h->k_stride, h->k_stride);
     }
-    R(columns_finish)(&p.queries, h->desc->xca.epsilon, h->desc->storage, tokens);
-    R(columns_finish)(&p.keys, h->desc->xca.epsilon, h->desc->storage, tokens);
+    R(columns_finish)(&p.queries, h->desc->xca.epsilon, tokens);
+    R(columns_finish)(&p.keys, h->desc->xca.epsilon, tokens);
     memset(p.covariance, 0, (size_t)(d * d) * sizeof(real));
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
         const real *q = load_queries(h, &p, &r, &q_stride), *k = load_keys(h, &p, &r, &k_stride);
-        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, q, q_stride, k, k_stride, 1,
-                  p.covariance, d);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, d, d, r.count, q, q_stride, k,
+                                   k_stride, 1, p.covariance, d),
+                        real_next(h->q + r.query * h->q_stride, r.count, d, h->q_stride),
+                        real_next(h->k + r.key * h->k_stride, r.count, d, h->k_stride));
     }
     R(columns_divide_rows)(&p.queries, d, p.covariance, p.covariance);
     if (*p.keys.deferred != 0)
@@ -128,10 +130,12 @@ static void forward(const head *h)
 {
     pieces p = split(h);
     int64_t d = h->d, done = 0;
+    R(simd).transpose(d, d, p.weights, d, p.transposed, d);
     for (run r = {0}; next_run(h, h->n, &r); done = r.query + r.count) {
         clear_rows(h, done, r.query);
-        real_gemm(CblasNoTrans, CblasTrans, r.count, d, d, h->v + r.key * h->v_stride, h->v_stride,
-                  p.weights, d, 0, h->out + r.query * h->out_stride, h->out_stride);
+        R(multiply_tokens)
+        (r.count, d, d, h->v + r.key * h->v_stride, h->v_stride, p.transposed, false,
+         h->out + r.query * h->out_stride, h->out_stride);
     }
     clear_rows(h, done, h->n);
     R(store)(h->desc->storage, h->n, d, h->out, h->out_stride);
@@ -172,16 +176,23 @@ static void backward_tokens(const head *h, const pieces *p)
     R(columns_divide_rows)(&p->queries, d, p->slopes, p->slopes);
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
         const real *q = load_queries(h, p, &r, &q_stride), *k = load_keys(h, p, &r, &k_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, k, k_stride, p->transposed, d, 0,
-                  p->grad, d);
+        const real *queries = h->q + r.query * h->q_stride, *keys = h->k + r.key * h->k_stride;
+        real *grad_q = h->grad_q + r.query * h->grad_q_stride;
+        real *grad_k = h->grad_k + r.key * h->grad_k_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, k, k_stride,
+                                   p->transposed, d, 0, p->grad, d),
+                        real_next(keys, r.count, d, h->k_stride),
+                        real_next(grad_k, r.count, d, h->grad_k_stride));
         R(columns_backward)
-        (&p->queries, p->along_queries, r.count, h->q + r.query * h->q_stride, h->q_stride, p->grad,
-         false, h->grad_q + r.query * h->grad_q_stride, h->grad_q_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, q, q_stride, p->slopes, d, 0, p->grad,
-                  d);
+        (&p->queries, p->along_queries, r.count, queries, h->q_stride, p->grad, false, grad_q,
+         h->grad_q_stride);
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, q, q_stride,
+                                   p->slopes, d, 0, p->grad, d),
+                        real_next(queries, r.count, d, h->q_stride),
+                        real_next(grad_q, r.count, d, h->grad_q_stride));
         R(columns_backward)
-        (&p->keys, p->along_keys, r.count, h->k + r.key * h->k_stride, h->k_stride, p->grad,
-         h->grad_k == h->grad_q, h->grad_k + r.key * h->grad_k_stride, h->grad_k_stride);
+        (&p->keys, p->along_keys, r.count, keys, h->k_stride, p->grad, h->grad_k == h->grad_q,
+         grad_k, h->grad_k_stride);
     }
 }
 
@@ -193,10 +204,15 @@ static void backward(const head *h)
     memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
         const real *dy = h->grad_out + r.query * h->grad_out_stride;
-        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, dy, h->grad_out_stride,
-                  h->v + r.key * h->v_stride, h->v_stride, 1, p.slopes, d);
-        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, dy, h->grad_out_stride, p.weights, d,
-                  0, h->grad_v + r.key * h->grad_v_stride, h->grad_v_stride);
+        const real *v = h->v + r.key * h->v_stride;
+        real *grad_v = h->grad_v + r.key * h->grad_v_stride;
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, d, d, r.count, dy, h->grad_out_stride,
+                                   v, h->v_stride, 1, p.slopes, d),
+                        real_next(dy, r.count, d, h->grad_out_stride),
+                        real_next(v, r.count, d, h->v_stride));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, dy,
+                                   h->grad_out_stride, p.weights, d, 0, grad_v, h->grad_v_stride),
+                        real_next(grad_v, r.count, d, h->grad_v_stride), NULL);
     }
     double sum = backward_weights(h, &p);
     if (grad_tau)

@@ -85,9 +85,12 @@ static void before(const head *h)
     memset(p.state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* partial sums: one long sum would have larger
                                                         rounding errors */
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
-                  h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, true,
-                  p.state, h->dv);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv,
+                                   head_smaller(HEAD_BLOCK, h->n_k - j), h->k + j * h->k_stride,
+                                   h->k_stride, h->v + j * h->v_stride, h->v_stride, true, p.state,
+                                   h->dv),
+                        real_next(h->k, j + HEAD_BLOCK, h->d, h->k_stride),
+                        real_next(h->v, j + HEAD_BLOCK, h->dv, h->v_stride));
     R(store)(h->desc->storage, h->d, h->dv, p.state, h->dv);
     for (int64_t i = 0; i < l.lines; i++)
         p.divisors[i] = divisor_of(h, l.count, l.step, p.state + i * l.start, &p.varies[i]);
@@ -125,8 +128,11 @@ static void forward(const head *h)
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         load_queries(h, &p, gamma, i, rows, divisors, varies);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d, p.normalised, h->dv, 0,
-                  h->out + i * h->out_stride, h->out_stride);
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d,
+                                   p.normalised, h->dv, 0, h->out + i * h->out_stride,
+                                   h->out_stride),
+                        real_next(h->q, i + HEAD_BLOCK, h->d, h->q_stride),
+                        real_next(h->out, i + HEAD_BLOCK, h->dv, h->out_stride));
     }
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
@@ -141,10 +147,14 @@ static void backward_queries(const head *h, const pieces *p, double gamma)
         const real *dy = h->grad_out + i * h->grad_out_stride;
         real *to = h->grad_q + i * h->grad_q_stride;
         load_queries(h, p, 1, i, rows, divisors, varies);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy, h->grad_out_stride,
-                  1, p->grad_state, h->dv);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy, h->grad_out_stride,
-                  p->transposed, h->d, 0, to, h->grad_q_stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy,
+                                   h->grad_out_stride, 1, p->grad_state, h->dv),
+                        real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
+                        real_next(dy, rows, h->dv, h->grad_out_stride));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy,
+                                   h->grad_out_stride, p->transposed, h->d, 0, to,
+                                   h->grad_q_stride),
+                        real_next(to, rows, h->d, h->grad_q_stride), NULL);
         for (int64_t r = 0; r < rows; r++)
             finish_gradient(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d,
                             to + r * h->grad_q_stride);
@@ -169,10 +179,12 @@ static void backward_state(const head *h, const pieces *p, double gamma)
 /* Overwrites dK, unless it is dQ's memory: then it adds. */
 static void backward_keys(const head *h, const pieces *p)
 {
-    real_gemm(CblasNoTrans, CblasTrans, h->n_k, h->d, h->dv, h->v, h->v_stride, p->grad_state,
-              h->dv, h->grad_k == h->grad_q, h->grad_k, h->grad_k_stride);
-    real_gemm(CblasNoTrans, CblasNoTrans, h->n_k, h->dv, h->d, h->k, h->k_stride, p->grad_state,
-              h->dv, 0, h->grad_v, h->grad_v_stride);
+    R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->transposed, h->d);
+    R(multiply_tokens)
+    (h->n_k, h->d, h->dv, h->v, h->v_stride, p->transposed, h->grad_k == h->grad_q, h->grad_k,
+     h->grad_k_stride);
+    R(multiply_tokens)
+    (h->n_k, h->dv, h->d, h->k, h->k_stride, p->grad_state, false, h->grad_v, h->grad_v_stride);
 }
 
 static void backward(const head *h)
