@@ -254,26 +254,25 @@ static double *value_gradient_of(atn_context *context, const attention_case *c)
 /* Y of tokens and V, and dV of tokens and dY, times powers of two: normalised tokens lose theirs,
  * also where the product of the tokens as they are would overflow or underflow. So many tokens that
  * the CPU may divide the product instead of the tokens. */
-Test(limits, tokens_and_values_of_any_size)
+static void check_sizes(atn_dtype dtype, int token_count, const int *tokens, int value_count,
+                        const int *values, double bound)
 {
     static const struct {
         atn_operator op;
         int variant;
     } ops[] = {{ATN_SIMA, 0}, {ATN_SIMA, 3}, {ATN_XCA, 1}};
-    static const int tokens[] = {-600, -9, 9, 600}, values[] = {-960, 0, 1010};
-    enum { TOKENS = sizeof tokens / sizeof *tokens, VALUES = sizeof values / sizeof *values };
     atn_context *context = fixture_context(1, NULL);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        for (int turn = 0; runs(ops[i].op) && turn < TOKENS * VALUES; turn++) {
+        for (int turn = 0; runs(ops[i].op) && turn < token_count * value_count; turn++) {
             attention_choice choice = {.op = ops[i].op,
                                        .variant = ops[i].variant,
-                                       .dtype = ATN_F64,
+                                       .dtype = dtype,
                                        .shape = {1, 2, 130, 6, 6, 0},
                                        .cross = true,
                                        .seed = 12};
             attention_case c = attention_case_make(&choice);
             int64_t count = attention_case_outputs(&c);
-            int token = tokens[turn % TOKENS], value = values[turn / TOKENS];
+            int token = tokens[turn % token_count], value = values[turn / token_count];
             double *y = output_of(context, &c), *grad = value_gradient_of(context, &c);
             scale_by_power(attention_case_queries(&c), c.q, token);
             scale_by_power(attention_case_keys(&c), c.k, token);
@@ -286,7 +285,7 @@ Test(limits, tokens_and_values_of_any_size)
             scale_by_power(count, scaled_grad, -value);
             double apart = judge_relative(count, scaled_y, y);
             double grad_apart = judge_relative(count, scaled_grad, grad);
-            cr_expect(apart <= JUDGE_LAW && grad_apart <= JUDGE_LAW,
+            cr_expect(apart <= bound && grad_apart <= bound,
                       "%s, tokens 2^%d, values 2^%d: Y %.3g apart, dV %.3g",
                       attention_case_label(&c), token, value, apart, grad_apart);
             free(y);
@@ -296,6 +295,19 @@ Test(limits, tokens_and_values_of_any_size)
             attention_case_free(&c);
         }
     atn_context_free(context);
+}
+
+Test(limits, tokens_and_values_of_any_size)
+{
+    static const int tokens[] = {-600, -9, 9, 600}, values[] = {-960, 0, 1010};
+    check_sizes(ATN_F64, 4, tokens, 3, values, JUDGE_LAW);
+}
+
+/* Up to where the largest tokens, which are below 4, are just in the range of f32. */
+Test(limits, tokens_and_values_of_any_size_in_f32)
+{
+    static const int tokens[] = {-100, -9, 9, 60, 120, 125}, values[] = {-90, 0, 90};
+    check_sizes(ATN_F32, 6, tokens, 3, values, 130 * atn_dtype_roundoff(ATN_F32)); /* terms */
 }
 
 /* As large and as small, a query, and a line of K^T V through V's channel or K's: XNorm's Y has

@@ -66,10 +66,10 @@ void R(columns_start)(column_norms *c, atn_storage storage, int64_t tokens)
         c->units[e] = 1;
 }
 
-/* |x| or (x unit)^2 */
+/* |x| or (x unit)^2; f32's unit is 1. */
 static inline double term(atn_sima_norm norm, double x, double unit)
 {
-    double scaled = x * unit;
+    double scaled = sizeof(real) < sizeof(double) ? x : x * unit;
     return norm == ATN_SIMA_L1 ? fabs(x) : scaled * scaled;
 }
 
@@ -91,6 +91,28 @@ static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, 
     for (; i < rows; i++, x += stride)
         for (int64_t e = 0; e < count; e++)
             sums[e] += term(norm, (double)x[e], units[e]);
+}
+
+/* f32: sums += |x| of each column of rows that are a multiple of eight, eight at a time in f32;
+ * false, and nothing is added, if such a sum overflows. */
+static bool add_short_sums(int64_t rows, int64_t count, const real *x, int64_t stride,
+                           double *restrict sums)
+{
+    double totals[HEAD_BLOCK] = {0};
+    bool finite = true;
+    for (int64_t i = 0; i < rows; i += 8, x += 8 * stride)
+        for (int64_t e = 0; e < count; e++) {
+            real first = (real_abs(x[e]) + real_abs(x[stride + e])) +
+                         (real_abs(x[2 * stride + e]) + real_abs(x[3 * stride + e]));
+            real second = (real_abs(x[4 * stride + e]) + real_abs(x[5 * stride + e])) +
+                          (real_abs(x[6 * stride + e]) + real_abs(x[7 * stride + e]));
+            totals[e] += (double)(first + second);
+        }
+    for (int64_t e = 0; e < count; e++)
+        finite &= totals[e] < INFINITY;
+    for (int64_t e = 0; finite && e < count; e++)
+        sums[e] += totals[e];
+    return finite;
 }
 
 /* Rescales the sum of column e to a unit in which `largest` is about 1; unit 0: none yet. */
@@ -123,7 +145,14 @@ static void fit_units(column_norms *c, int64_t rows, const real *x, int64_t stri
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride)
 {
     if (c->norm == ATN_SIMA_L1)
-        add_terms(ATN_SIMA_L1, rows, c->d, x, stride, c->units, c->divisors);
+        for (int64_t e = 0; e < c->d; e += HEAD_BLOCK) {
+            int64_t count = head_smaller(HEAD_BLOCK, c->d - e);
+            int64_t some = sizeof(real) < sizeof(double) ? rows / 8 * 8 : 0;
+            if (!add_short_sums(some, count, x + e, stride, c->divisors + e))
+                some = 0;
+            add_terms(ATN_SIMA_L1, rows - some, count, x + some * stride + e, stride, c->units + e,
+                      c->divisors + e);
+        }
     if (c->norm != ATN_SIMA_L2)
         return;
     if (sizeof(real) == sizeof(double))
@@ -191,13 +220,45 @@ add_gradient(const column_norms *c, const double *along, bool l1, bool add, int6
         }
 }
 
+/* Writes the gradient of up to HEAD_BLOCK columns from `first` on, whose norms are moderate, in
+ * f32: next to g, a sum of products in f32, the roundings do not count. */
+static inline __attribute__((always_inline)) void
+write_moderate_gradient(const column_norms *c, const double *along, bool l1, int64_t first,
+                        int64_t count, int64_t rows, const real *x, int64_t stride, const real *g,
+                        real *restrict out, int64_t out_stride)
+{
+    real reciprocals[HEAD_BLOCK], parts[HEAD_BLOCK];
+    for (int64_t e = 0; e < count; e++) {
+        reciprocals[e] = (real)c->reciprocals[first + e];
+        parts[e] = (real)(c->varies[first + e] * along[first + e]);
+    }
+    for (int64_t i = 0; i < rows; i++, x += stride, g += c->d, out += out_stride)
+        for (int64_t e = 0; e < count; e++) {
+            real slope = l1 ? (x[e] < 0 ? -1 : 1) : x[e] * reciprocals[e];
+            out[e] = (g[e] - parts[e] * slope) * reciprocals[e];
+        }
+}
+
 void R(columns_backward)(const column_norms *c, const double *along, int64_t rows, const real *x,
                          int64_t stride, const real *g, bool add, real *out, int64_t out_stride)
 {
+    bool l1 = c->norm == ATN_SIMA_L1;
+    if (sizeof(real) < sizeof(double) && *c->deferred != 0 && !add) {
+        for (int64_t e = 0; e < c->d; e += HEAD_BLOCK) {
+            int64_t count = head_smaller(HEAD_BLOCK, c->d - e);
+            if (l1)
+                write_moderate_gradient(c, along, true, e, count, rows, x + e, stride, g + e,
+                                        out + e, out_stride);
+            else
+                write_moderate_gradient(c, along, false, e, count, rows, x + e, stride, g + e,
+                                        out + e, out_stride);
+        }
+        return;
+    }
     if (add)
-        add_gradient(c, along, c->norm == ATN_SIMA_L1, true, rows, x, stride, g, out, out_stride);
+        add_gradient(c, along, l1, true, rows, x, stride, g, out, out_stride);
     else
-        add_gradient(c, along, c->norm == ATN_SIMA_L1, false, rows, x, stride, g, out, out_stride);
+        add_gradient(c, along, l1, false, rows, x, stride, g, out, out_stride);
 }
 
 void R(columns_backward_partial)(const column_norms *c, double *along, int64_t rows,

@@ -91,27 +91,58 @@ static pieces split(const head *h)
     return p;
 }
 
-/* The norms, C and A. */
-static void before(const head *h)
+/* Adds a run of tokens to the norms. */
+static void add_to_norms(const head *h, pieces *p, const run *r)
 {
-    pieces p = split(h);
+    R(columns_add)(&p->queries, r->count, h->q + r->query * h->q_stride, h->q_stride);
+    R(columns_add)(&p->keys, r->count, h->k + r->key * h->k_stride, h->k_stride);
+}
+
+static void finish_norms(const head *h, pieces *p, int64_t tokens)
+{
+    R(columns_finish)(&p->queries, h->desc->xca.epsilon, tokens);
+    R(columns_finish)(&p->keys, h->desc->xca.epsilon, tokens);
+}
+
+/* C, undivided by deferred norms; norms: finds them, too. Returns the number of tokens. */
+static int64_t sum_covariance(const head *h, pieces *p, bool norms)
+{
     int64_t d = h->d, tokens = 0, q_stride, k_stride;
-    R(columns_start)(&p.queries, h->desc->storage, h->n);
-    R(columns_start)(&p.keys, h->desc->storage, h->n);
+    memset(p->covariance, 0, (size_t)(d * d) * sizeof(real));
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r); tokens += r.count) {
-        R(columns_add)(&p.queries, r.count, h->q + r.query * h->q_stride, h->q_stride);
-        R(columns_add)(&p.keys, r.count, h->k + r.key * h->k_stride, h->k_stride);
-    }
-    R(columns_finish)(&p.queries, h->desc->xca.epsilon, tokens);
-    R(columns_finish)(&p.keys, h->desc->xca.epsilon, tokens);
-    memset(p.covariance, 0, (size_t)(d * d) * sizeof(real));
-    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
-        const real *q = load_queries(h, &p, &r, &q_stride), *k = load_keys(h, &p, &r, &k_stride);
+        const real *q = load_queries(h, p, &r, &q_stride), *k = load_keys(h, p, &r, &k_stride);
+        if (norms)
+            add_to_norms(h, p, &r);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, d, d, r.count, q, q_stride, k,
-                                   k_stride, 1, p.covariance, d),
+                                   k_stride, 1, p->covariance, d),
                         real_next(h->q + r.query * h->q_stride, r.count, d, h->q_stride),
                         real_next(h->k + r.key * h->k_stride, r.count, d, h->k_stride));
     }
+    return tokens;
+}
+
+static bool both_deferred(const pieces *p)
+{
+    return *p->queries.deferred != 0 && *p->keys.deferred != 0;
+}
+
+/* The norms, C and A. Tokens are read once if norms can be deferred. */
+static void before(const head *h)
+{
+    pieces p = split(h);
+    int64_t d = h->d, tokens = 0;
+    R(columns_start)(&p.queries, h->desc->storage, h->n);
+    R(columns_start)(&p.keys, h->desc->storage, h->n_k);
+    bool together = both_deferred(&p);
+    if (together) {
+        finish_norms(h, &p, sum_covariance(h, &p, true));
+    } else {
+        for (run r = {0}; next_run(h, HEAD_BLOCK, &r); tokens += r.count)
+            add_to_norms(h, &p, &r);
+        finish_norms(h, &p, tokens);
+    }
+    if (!together || !both_deferred(&p))
+        sum_covariance(h, &p, false);
     R(columns_divide_rows)(&p.queries, d, p.covariance, p.covariance);
     if (*p.keys.deferred != 0)
         R(columns_apply)(&p.keys, d, p.covariance, d, p.covariance);

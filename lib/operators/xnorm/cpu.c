@@ -62,9 +62,22 @@ static double divisor_of(const head *h, int64_t count, int64_t step, const real 
     return core_norm_divisor(R(line_norm)(count, step, x), h->desc->xnorm.epsilon, varies);
 }
 
-/* The gradient by x from `scale` times that by x_, in place. */
-static void finish_gradient(double scale, double divisor, double varies, int64_t count,
-                            int64_t step, const real *x_, real *grad)
+/* The gradient by the rows of x from `scale` times that by x_, dense, in place. */
+static void finish_rows(double scale, const double *divisors, const double *varies, int64_t rows,
+                        int64_t count, const real *x_, real *grad, int64_t stride)
+{
+    double along[HEAD_BLOCK];
+    R(row_dots)(rows, count, grad, stride, x_, count, along);
+    for (int64_t i = 0; i < rows; i++, x_ += count, grad += stride) {
+        double factor = scale / divisors[i], part = along[i] * varies[i];
+        for (int64_t c = 0; c < count; c++)
+            grad[c] = (real)(factor * ((double)grad[c] - part * (double)x_[c]));
+    }
+}
+
+/* The same for one line of T. */
+static void finish_line(double scale, double divisor, double varies, int64_t count, int64_t step,
+                        const real *x_, real *grad)
 {
     enum { LANES = 8 }; /* partial sums, as in R(dot) */
     double lanes[LANES] = {0}, along = 0, factor = scale / divisor;
@@ -155,9 +168,7 @@ static void backward_queries(const head *h, const pieces *p, double gamma)
                                    h->grad_out_stride, p->transposed, h->d, 0, to,
                                    h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
-        for (int64_t r = 0; r < rows; r++)
-            finish_gradient(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d,
-                            to + r * h->grad_q_stride);
+        finish_rows(gamma * gamma, divisors, varies, rows, h->d, p->q, to, h->grad_q_stride);
     }
 }
 
@@ -172,8 +183,8 @@ static void backward_state(const head *h, const pieces *p, double gamma)
     if (grad_gamma)
         *grad_gamma += (real)(2 * gamma * sum);
     for (int64_t i = 0; i < l.lines; i++)
-        finish_gradient(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
-                        p->normalised + i * l.start, p->grad_state + i * l.start);
+        finish_line(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
+                    p->normalised + i * l.start, p->grad_state + i * l.start);
 }
 
 /* Overwrites dK, unless it is dQ's memory: then it adds. */
