@@ -14,7 +14,8 @@ int64_t R(landmark_elements)(int64_t count, int64_t d);
 void R(landmark_prepare)(landmark_set *set);
 
 /* K(X, L) for p tokens: out is p x count with row stride out_stride >= set->padded. ahead: two
- * arrays of which the caller works on consecutive elements next, which are prefetched, or null. */
+ * arrays of which the caller works on consecutive elements next, or null; direct distances prefetch
+ * them. */
 void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x, int64_t x_stride,
                        const landmark_set *set, real *out, int64_t out_stride,
                        const real *const *ahead);
@@ -35,14 +36,6 @@ int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
  * is inner x cols. In blocks, of which the next ones are prefetched. */
 void R(multiply_tokens)(int64_t rows, int64_t cols, int64_t inner, const real *x, int64_t x_stride,
                         const real *a, bool add, real *out, int64_t out_stride);
-
-/* For a loop that reads memory in order, at the elements from x on: asks for a line of the second
- * page from there. The processor's prefetchers follow the loads and stop at a page's end. */
-enum { PAGE_REALS = 4096 / sizeof(real) };
-static inline void prefetch_page(const real *x)
-{
-    __builtin_prefetch(x + 2 * PAGE_REALS);
-}
 
 enum { NORM_CHANNELS = 64 }; /* of a row that LayerNorm and GELU take at a time, in double */
 

@@ -336,7 +336,7 @@ static void forward_part(const call *c, int64_t piece, int64_t part, int64_t par
     head h = direct_head(c, piece);
     int64_t group = c->op->query_group, blocks = (h.n + group - 1) / group;
     int64_t first = blocks * part / parts * group, end = blocks * (part + 1) / parts * group;
-    unsigned char nonfinite = 0; /* other threads have the head's, too */
+    unsigned char nonfinite = 0; /* of this part: other threads work on the same head */
     if (c->heads->nonfinite[piece])
         return;
     h.nonfinite = &nonfinite;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of an operator that works head by head, for one `real`. heads.c runs it: it checks for
- * NaN, removes padding, distributes heads over threads and adds up parameters' gradients. */
+ * NaN where the operator does not, removes padding, distributes heads over threads and adds up
+ * parameters' gradients. */
 #ifndef CPU_HEADS_H
 #define CPU_HEADS_H
 
@@ -55,8 +56,8 @@ typedef struct {
     /* A NaN or an infinity anywhere in Q, K or V (backward: or dY) makes some of Y (of dQ, dK or
      * dV) NaN or infinite, unless there is no query: the inputs are not searched. */
     bool propagates;
-    /* Before and forward (backward, if not after forward) search all blocks of Q, K and V by
-     * head_search when they load them. */
+    /* Without that: before and forward (backward, if not after forward) search all blocks of Q, K
+     * and V by head_search when they load them. */
     bool searches;
 } R(head_operator);
 typedef R(head_operator) head_operator;

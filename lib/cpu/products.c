@@ -16,8 +16,8 @@ enum { VECTORS = 2 };
 #endif
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
-/* From PREFETCHING_ROWS rows of a tile on, prefetching a LINE for each term costs nothing. */
-enum { PREFETCHING_ROWS = 4, LINE = 64 }; /* bytes */
+/* From PREFETCHING_ROWS rows of a tile on, prefetching a line for each term costs nothing. */
+enum { PREFETCHING_ROWS = 4 };
 /* From ROWS_PACKED rows of C on, packing B costs less than the cache misses of rows FAR apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
 /* Up to FLIPPED columns that do not fill a vector cost less as rows of C^T, if C has at least
@@ -35,8 +35,9 @@ typedef struct {
     int64_t last; /* where the last vector begins, which may overlap the one before it */
     bool add;
     real *c;
-    const real *ahead[2]; /* what is prefetched, a line for every term of a tile, or null */
-    int64_t tiles;        /* in this panel; the first half of them prefetch ahead[0] */
+    const real *ahead[2]; /* what is prefetched, a line for every term of a tile: by the first half
+                             of the tiles and by the second, or the first one by all; or null */
+    int64_t tiles;
 } panel;
 
 /* Stores the sums of a tile whose last vector is not full. Not inlined, because gcc would compute
@@ -51,12 +52,12 @@ static __attribute__((noinline)) void store_edge(int64_t columns, bool add, int 
 
 /* Where a tile begins to prefetch. The processor's own prefetchers stop at the end of a page and
  * run only as far ahead as loads have come, which wait for the multiply-adds. */
-static const real *ahead_of(const panel *p, int64_t tile)
+static const char *ahead_of(const panel *p, int64_t tile)
 {
-    int64_t half = (p->tiles + 1) / 2, second = tile >= half;
+    int64_t half = p->ahead[1] ? (p->tiles + 1) / 2 : p->tiles, second = tile >= half;
     if (!p->ahead[0])
-        return p->b; /* which is in the cache */
-    return p->ahead[second] + (tile - second * half) * p->depth * (LINE / (int64_t)sizeof(real));
+        return (const char *)p->b; /* which the tile loads anyway */
+    return (const char *)p->ahead[second] + (tile - second * half) * p->depth * LINE;
 }
 
 /* Tiles number `tile` to tile + count - 1, one below the other from `row` on, of `rows` x `vectors`
@@ -73,7 +74,7 @@ multiply_tiles(int rows, int vectors, const panel *p, int64_t tile, int64_t row,
     for (; count > 0; count--, tile++, from += rows * a_row, c += rows * c_row) {
         lanes sums[MOST_ROWS][VECTORS];
         const real *a = from, *b = panel_b;
-        const char *ahead = (const char *)ahead_of(p, tile);
+        const char *ahead = ahead_of(p, tile);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -118,9 +119,9 @@ multiply_tiles(int rows, int vectors, const panel *p, int64_t tile, int64_t row,
 
 /* One function per tile: in a single function gcc keeps fewer sums in registers. */
 #define TILE(rows, vectors)                                                                        \
-    static void tile_##rows##_##vectors(const panel *p, int64_t first, int64_t row, int64_t count) \
+    static void tile_##rows##_##vectors(const panel *p, int64_t tile, int64_t row, int64_t count)  \
     {                                                                                              \
-        multiply_tiles(rows, vectors, p, first, row, count);                                       \
+        multiply_tiles(rows, vectors, p, tile, row, count);                                        \
     }
 #define NAME(rows, vectors) tile_##rows##_##vectors,
 #define TO_6(X, vectors)                                                                           \
@@ -136,14 +137,14 @@ TO_6(TILE, 4)
 TO_6(TILE, 2)
 #endif
 
-typedef void tile(const panel *p, int64_t first, int64_t row, int64_t count);
+typedef void tile_function(const panel *p, int64_t tile, int64_t row, int64_t count);
 
 /* By vectors and rows. A tile has as many sums as fit into the registers together with a row of B
  * and an element of A, and at least the eight that keep two multiply-adds per cycle of four cycles'
  * latency busy. */
 static const struct {
     int most;
-    tile *of_rows[MOST_ROWS];
+    tile_function *of_rows[MOST_ROWS];
 } tiles[] = {
     {8, {TO_8(NAME, 1)}},
 #ifdef SIMD_AVX512
@@ -160,7 +161,7 @@ static void multiply_rows(int vectors, panel *p)
 {
     int64_t rows = p->product->rows, most = tiles[vectors - 1].most, least = rows, larger = 0,
             count = 1;
-    tile *const *of_rows = tiles[vectors - 1].of_rows;
+    tile_function *const *of_rows = tiles[vectors - 1].of_rows;
     if (rows == 0)
         return;
     if (rows > most) {
@@ -271,9 +272,10 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
         q.b = packed;
         q.b_step = width;
     }
-    bool prefetches = k == 0 && column == 0 && (p->ahead[0] || p->ahead[1]);
-    for (int i = 0; i < 2; i++)
-        q.ahead[i] = !prefetches ? NULL : p->ahead[i] ? p->ahead[i] : p->ahead[!i];
+    if (k == 0 && column == 0) {
+        q.ahead[0] = p->ahead[0] ? p->ahead[0] : p->ahead[1];
+        q.ahead[1] = p->ahead[0] ? p->ahead[1] : NULL;
+    }
     multiply_rows(vectors, &q);
     return columns;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops that are written for vectors, in the width of the instruction set (simd_kernels.c,
- * products.c, triangular.c, tridiagonal.c). No sum is reordered, and a product is fused with the
- * addition or subtraction that follows (one rounding) where the set has such an instruction. So
- * AVX2 and AVX-512 give the same bits, apart from sin, cos, erfc and, in f64, exp, which are
- * SLEEF's (at most 1 ulp, erfc 1.5). */
+ * products.c, triangular.c, tridiagonal.c). No sum depends on the width, and a product is fused
+ * with the addition or subtraction that follows (one rounding) where the set has such an
+ * instruction. So AVX2 and AVX-512 give the same bits, apart from sin, cos, erfc and, in f64, exp,
+ * which are SLEEF's (at most 1 ulp, erfc 1.5). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -49,9 +49,10 @@ typedef R(landmark_set) landmark_set;
 
 typedef struct {
     /* exp(factor |x_i - l_j|^2) of p tokens and a set's landmarks: out is p x count; columns up to
-     * set->padded may be written, too. A square is a sum over the coordinates in order. In the last
-     * columns, if they are few (SIMD_FEW_COLUMNS) next to whole vectors of others and d is a
-     * multiple of SIMD_COLUMNS, it is SIMD_COLUMNS partial sums, whose halves are added. ahead: as
+     * set->padded may be written, too. A square is a sum over the coordinates in order, except in
+     * the last count % SIMD_COLUMNS columns if they are at most SIMD_FEW_COLUMNS, not all, and d is
+     * a multiple of SIMD_COLUMNS: there SIMD_COLUMNS partial sums, c mod SIMD_COLUMNS, of which i
+     * and i + 8 are added, then i and i + 4, and so on. ahead: as
      * in product_terms, or null. */
     void (*gaussian)(const landmark_set *set, double factor, int64_t p, const real *x,
                      int64_t x_stride, real *out, int64_t out_stride, const real *const *ahead);
@@ -140,7 +141,7 @@ static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, i
     R(simd).product(&terms);
 }
 
-/* `rows` rows that follow the first ones, if the next rows in memory are theirs; else null. */
+/* The address of row `rows` of x, or null if rows do not lie one after the other. */
 static inline const real *real_next(const real *x, int64_t rows, int64_t cols, int64_t stride)
 {
     return stride == cols ? x + rows * stride : NULL;

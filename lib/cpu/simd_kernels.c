@@ -289,9 +289,9 @@ static void gaussian_column(int64_t d, const real *l, real unit, int64_t p, cons
 /* Prefetches elements first .. first + count - 1 of both arrays. */
 static inline void prefetch_elements(const real *const *ahead, int64_t first, int64_t count)
 {
-    enum { LINE = 64 / sizeof(real) };
     for (int array = 0; array < 2; array++)
-        for (int64_t e = first; ahead[array] && e < first + count; e += LINE)
+        for (int64_t e = first; ahead[array] && e < first + count;
+             e += LINE / (int64_t)sizeof(real))
             __builtin_prefetch(ahead[array] + e);
 }
 

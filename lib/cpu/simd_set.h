@@ -21,6 +21,7 @@ typedef int64_t real_bits;
 
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 enum { LANES = BYTES / sizeof(real) };
+enum { LINE = 64 }; /* bytes of a cache line */
 
 /* Doubles, and as many real numbers. */
 typedef double wide __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));

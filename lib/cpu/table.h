@@ -94,7 +94,7 @@ typedef struct {
     int64_t *positions;               /* per thread, with padding: their positions */
     void *sums[ATN_PARAMETER_COUNT];  /* per head: a parameter's gradient over the batch */
     unsigned char *nonfinite;         /* per head of the batch */
-    unsigned char *nonfinite_parts;   /* the same, for outputs made by several threads */
+    unsigned char *nonfinite_parts;   /* the same, where several threads share a head */
 } cpu_heads;
 
 struct cpu_table {

@@ -310,6 +310,43 @@ Test(limits, tokens_and_values_of_any_size_in_f32)
     check_sizes(ATN_F32, 6, tokens, 3, values, 130 * atn_dtype_roundoff(ATN_F32)); /* terms */
 }
 
+/* All tokens alike but one, x = 11: the gradient by each x^ is g = 1.02e38, within f32, as dx is.
+ * Its part along all x^, 8.8 g, and that times x^ = 0.7 are not. */
+Test(limits, a_gradient_along_the_tokens)
+{
+    atn_context *context = fixture_context(1, NULL);
+    attention_choice choice = {.op = ATN_SIMA,
+                               .variant = 3, /* l2 */
+                               .dtype = ATN_F32,
+                               .shape = {1, 1, 128, 1, 1, 0},
+                               .cross = true,
+                               .seed = 3};
+    if (!runs(ATN_SIMA))
+        return;
+    attention_case c = attention_case_make(&choice);
+    for (int i = 0; i < 128; i++) {
+        c.q[i] = c.k[i] = 1;
+        c.v[i] = c.dout[i] = 3e18;
+    }
+    c.q[0] = 11;
+    attention_run r = attention_run_make(&c, 0);
+    attention_slots got;
+    atn_status status = attention_run_backward(&r, context);
+    double g = 9e36 * sqrt(128.0), norm = sqrt(121.0 + 127), along = g * (11 + 127) / norm;
+    double worst = 0;
+    got = attention_run_slots(&r);
+    for (int i = 0; i < 128; i++) {
+        double want = (g - along * c.q[i] / norm) / norm;
+        worst = fmax(worst, fabs(got.of[SLOT_Q][i] / want - 1));
+    }
+    cr_expect(status == ATN_OK && worst < 128 * atn_dtype_roundoff(ATN_F32),
+              "%s, dQ off by up to %.3g", atn_status_name(status), worst);
+    attention_slots_free(&got);
+    attention_run_free(&r);
+    attention_case_free(&c);
+    atn_context_free(context);
+}
+
 /* As large and as small, a query, and a line of K^T V through V's channel or K's: XNorm's Y has
  * nothing of their size. */
 Test(limits, lines_of_any_size)

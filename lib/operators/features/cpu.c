@@ -125,15 +125,6 @@ static void add_rows(const linear *l, const token_block *b, const real *weights,
     R(add_rows)(b->rows, l->m, factors, b->phi, l->m, to);
 }
 
-/* out = op(A) op(B) or, with add, out +=, which does nothing if the sums are empty. */
-static void product(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows, int64_t cols,
-                    int64_t inner, const real *a, int64_t lda, const real *b, int64_t ldb, bool add,
-                    real *out, int64_t ldc)
-{
-    if (rows > 0 && cols > 0 && inner > 0)
-        real_gemm(trans_a, trans_b, rows, cols, inner, a, lda, b, ldb, add, out, ldc);
-}
-
 /* S += sum_j phi(k_j) v_j^T, z += sum_j phi(k_j). */
 static void absorb_keys(const linear *l, const token_block *keys)
 {
@@ -177,8 +168,8 @@ static int64_t seen_within(const linear *l, const token_block *queries, int64_t 
 /* A of a block, 0 where the key comes after the query. */
 static void weights_within(const linear *l, const token_block *queries, const token_block *keys)
 {
-    product(CblasNoTrans, CblasTrans, queries->rows, keys->rows, l->m, queries->phi, l->m,
-            keys->phi, l->m, false, l->weights, HEAD_BLOCK);
+    real_gemm(CblasNoTrans, CblasTrans, queries->rows, keys->rows, l->m, queries->phi, l->m,
+              keys->phi, l->m, false, l->weights, HEAD_BLOCK);
     for (int64_t i = 0; i < queries->rows; i++) {
         int64_t seen = seen_within(l, queries, i, keys);
         memset(l->weights + i * HEAD_BLOCK + seen, 0, (size_t)(keys->rows - seen) * sizeof(real));
@@ -225,9 +216,9 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
                     real_next(out, queries->rows, l->dv, h->out_stride));
     if (keys) {
         weights_within(l, queries, keys);
-        product(CblasNoTrans, CblasNoTrans, queries->rows, l->dv, keys->rows, l->weights,
-                HEAD_BLOCK, h->v + keys->first * h->v_stride, h->v_stride, true, out,
-                h->out_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, queries->rows, l->dv, keys->rows, l->weights,
+                  HEAD_BLOCK, h->v + keys->first * h->v_stride, h->v_stride, true, out,
+                  h->out_stride);
     }
     double d[HEAD_BLOCK];
     bool varies[HEAD_BLOCK];
@@ -269,9 +260,9 @@ static void products_within(const linear *l, const token_block *queries, const t
 {
     const head *h = l->h;
     weights_within(l, queries, keys);
-    product(CblasNoTrans, CblasTrans, queries->rows, keys->rows, l->dv,
-            h->grad_out + queries->first * h->grad_out_stride, h->grad_out_stride,
-            h->v + keys->first * h->v_stride, h->v_stride, false, l->grad_weights, HEAD_BLOCK);
+    real_gemm(CblasNoTrans, CblasTrans, queries->rows, keys->rows, l->dv,
+              h->grad_out + queries->first * h->grad_out_stride, h->grad_out_stride,
+              h->v + keys->first * h->v_stride, h->v_stride, false, l->grad_weights, HEAD_BLOCK);
 }
 
 /* Turns dY V^T into W. */
@@ -345,8 +336,8 @@ static void finish_queries(const linear *l, const token_block *queries, const to
     }
     if (keys) {
         finish_grad_weights(l, queries, keys);
-        product(CblasNoTrans, CblasNoTrans, queries->rows, m, keys->rows, l->grad_weights,
-                HEAD_BLOCK, keys->phi, m, true, l->slopes, m);
+        real_gemm(CblasNoTrans, CblasNoTrans, queries->rows, m, keys->rows, l->grad_weights,
+                  HEAD_BLOCK, keys->phi, m, true, l->slopes, m);
     }
     l->map->map_backward(l->map->own, queries, l->slopes, false, grad_q, h->grad_q_stride);
 }
@@ -388,10 +379,10 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
         products_within(l, queries, keys);
         finish_grad_weights(l, queries, keys);
         scale_grad_out(l, queries);
-        product(CblasTrans, CblasNoTrans, keys->rows, m, queries->rows, l->grad_weights, HEAD_BLOCK,
-                queries->phi, m, true, l->slopes, m);
-        product(CblasTrans, CblasNoTrans, keys->rows, l->dv, queries->rows, l->weights, HEAD_BLOCK,
-                l->grad_n, l->dv, true, grad_v, h->grad_v_stride);
+        real_gemm(CblasTrans, CblasNoTrans, keys->rows, m, queries->rows, l->grad_weights,
+                  HEAD_BLOCK, queries->phi, m, true, l->slopes, m);
+        real_gemm(CblasTrans, CblasNoTrans, keys->rows, l->dv, queries->rows, l->weights,
+                  HEAD_BLOCK, l->grad_n, l->dv, true, grad_v, h->grad_v_stride);
     }
     l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k == h->grad_q, grad_k,
                          h->grad_k_stride);

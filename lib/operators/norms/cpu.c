@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Norms that arrays are divided by, kept in double. */
+/* Norms that arrays are divided by, in double but for short sums of magnitudes. */
 #include "operators/norms/cpu.h"
 
 #include <string.h>
@@ -93,8 +93,8 @@ static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, 
             sums[e] += term(norm, (double)x[e], units[e]);
 }
 
-/* f32: sums += |x| of each column of rows that are a multiple of eight, eight at a time in f32;
- * false, and nothing is added, if such a sum overflows. */
+/* f32: sums += |x| of each column of rows that are a multiple of eight, of which eight at a time
+ * are added in f32 (three roundings). False, and nothing is added, if such a sum overflows. */
 static bool add_short_sums(int64_t rows, int64_t count, const real *x, int64_t stride,
                            double *restrict sums)
 {
@@ -220,8 +220,27 @@ add_gradient(const column_norms *c, const double *along, bool l1, bool add, int6
         }
 }
 
-/* Writes the gradient of up to HEAD_BLOCK columns from `first` on, whose norms are moderate, in
- * f32: next to g, a sum of products in f32, the roundings do not count. */
+/* Of |x|'s derivative times along / |x| (l2) or along (l1): x, or its sign, times this. */
+static double along_part(const column_norms *c, const double *along, int64_t e)
+{
+    double part = c->varies[e] * along[e];
+    return c->norm == ATN_SIMA_L1 ? part : part * c->reciprocals[e];
+}
+
+/* Whether f32 holds the second term of every gradient with all its digits: norms are moderate, and
+ * along is neither near overflow nor near underflow. */
+static bool gradients_are_moderate(const column_norms *c, const double *along)
+{
+    bool moderate = sizeof(real) < sizeof(double) && *c->deferred != 0;
+    for (int64_t e = 0; moderate && e < c->d; e++) {
+        double part = fabs(along_part(c, along, e));
+        moderate = fabs(along[e]) <= 1e30 && (part == 0 || part >= 1e-25);
+    }
+    return moderate;
+}
+
+/* Writes the gradient of up to HEAD_BLOCK columns from `first` on in f32: g is a sum of products in
+ * f32, next to which the roundings do not count. */
 static inline __attribute__((always_inline)) void
 write_moderate_gradient(const column_norms *c, const double *along, bool l1, int64_t first,
                         int64_t count, int64_t rows, const real *x, int64_t stride, const real *g,
@@ -230,12 +249,12 @@ write_moderate_gradient(const column_norms *c, const double *along, bool l1, int
     real reciprocals[HEAD_BLOCK], parts[HEAD_BLOCK];
     for (int64_t e = 0; e < count; e++) {
         reciprocals[e] = (real)c->reciprocals[first + e];
-        parts[e] = (real)(c->varies[first + e] * along[first + e]);
+        parts[e] = (real)along_part(c, along, first + e);
     }
     for (int64_t i = 0; i < rows; i++, x += stride, g += c->d, out += out_stride)
         for (int64_t e = 0; e < count; e++) {
-            real slope = l1 ? (x[e] < 0 ? -1 : 1) : x[e] * reciprocals[e];
-            out[e] = (g[e] - parts[e] * slope) * reciprocals[e];
+            real second = l1 ? (x[e] < 0 ? -parts[e] : parts[e]) : x[e] * parts[e];
+            out[e] = g[e] * reciprocals[e] - second * reciprocals[e];
         }
 }
 
@@ -243,7 +262,7 @@ void R(columns_backward)(const column_norms *c, const double *along, int64_t row
                          int64_t stride, const real *g, bool add, real *out, int64_t out_stride)
 {
     bool l1 = c->norm == ATN_SIMA_L1;
-    if (sizeof(real) < sizeof(double) && *c->deferred != 0 && !add) {
+    if (!add && gradients_are_moderate(c, along)) {
         for (int64_t e = 0; e < c->d; e += HEAD_BLOCK) {
             int64_t count = head_smaller(HEAD_BLOCK, c->d - e);
             if (l1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Norms that arrays are divided by, kept in double, and their derivatives: x^ = x / max(|x|, e).
+/* Norms that arrays are divided by, in double, and their derivatives: x^ = x / max(|x|, e).
  * Where e is larger the divisor is a constant. */
 #ifndef NORMS_CPU_H
 #define NORMS_CPU_H
@@ -48,22 +48,21 @@ typedef struct {
     double *units;    /* l2: powers of two that keep squares within double's range */
     double *divisors; /* the sums, then max(norm, epsilon) */
     double *reciprocals, *varies;
-    double *deferred; /* 1: products with x are divided by the norms, so that x^ need not be formed
-                       */
+    double *deferred; /* 1: products with x are divided by the norms, so that x^ need not be formed;
+                       * between start and finish provisional */
 } R(column_norms);
 typedef R(column_norms) column_norms;
 
 int64_t R(columns_reals)(int64_t d);
 /* Takes their memory from *free and leaves what it holds. */
 column_norms R(columns_open)(atn_sima_norm norm, int64_t d, real **free);
-/* tokens: how many will be added, or more. Chooses `deferred`: not where x^ is rounded to a
- * storage.
- */
+/* tokens: how many will be added, or more. Norms are deferred unless tokens are fewer than
+ * HEAD_BLOCK, or x^ is rounded to a storage. */
 void R(columns_start)(column_norms *c, atn_storage storage, int64_t tokens);
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);
-/* tokens: how many were added. Norms stay deferred unless dividing a product instead of x could
- * underflow or overflow earlier. What is summed with deferred norms may still overflow although its
- * quotient does not. */
+/* tokens: how many were added. Norms stay deferred unless tokens are fewer than HEAD_BLOCK, or
+ * dividing a product instead of x could underflow or overflow earlier. What is summed with deferred
+ * norms may still overflow although its quotient does not. */
 void R(columns_finish)(column_norms *c, double epsilon, int64_t tokens);
 
 /* out (rows x d, dense; may be x) = x with each column divided by its norm. */

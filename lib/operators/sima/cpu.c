@@ -63,14 +63,11 @@ static pieces split(const head *h)
 
 /* ---- Channels first: S = K^^T V ---- */
 
-/* sums (d x d_v) = X^^T Y. norms: finds those of X, too, which must be deferred as far as is known.
- */
-static void sum_products(const head *h, column_norms *c, bool norms, int64_t n, const real *x,
-                         int64_t x_stride, const real *y, int64_t y_stride, real *block, real *sums)
+/* sums (d x d_v) = X^^T Y, undivided by deferred norms. norms: finds those of X, too. */
+static void sum_blocks(const head *h, column_norms *c, bool norms, int64_t n, const real *x,
+                       int64_t x_stride, const real *y, int64_t y_stride, real *block, real *sums)
 {
-    int64_t size = h->d * h->dv;
-    bool deferred = *c->deferred != 0;
-    memset(sums, 0, (size_t)size * sizeof(real));
+    memset(sums, 0, (size_t)(h->d * h->dv) * sizeof(real));
     for (int64_t i = 0; i < n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, n - i), stride = x_stride;
         const real *from = x + i * x_stride, *with = y + i * y_stride;
@@ -84,9 +81,18 @@ static void sum_products(const head *h, column_norms *c, bool norms, int64_t n, 
     }
     if (norms)
         R(columns_finish)(c, h->desc->sima.epsilon, n);
+}
+
+/* sums (d x d_v) = X^^T Y. norms: finds those of X, too, which are provisionally deferred. */
+static void sum_products(const head *h, column_norms *c, bool norms, int64_t n, const real *x,
+                         int64_t x_stride, const real *y, int64_t y_stride, real *block, real *sums)
+{
+    int64_t size = h->d * h->dv;
+    bool deferred = *c->deferred != 0;
+    sum_blocks(h, c, norms, n, x, x_stride, y, y_stride, block, sums);
     if (deferred && (*c->deferred == 0 || !R(all_finite)(1, size, sums, size))) {
         *c->deferred = 0;
-        sum_products(h, c, false, n, x, x_stride, y, y_stride, block, sums);
+        sum_blocks(h, c, false, n, x, x_stride, y, y_stride, block, sums);
     }
     R(columns_divide_rows)(c, h->dv, sums, sums);
     R(store)(h->desc->storage, h->d, h->dv, sums, h->dv);

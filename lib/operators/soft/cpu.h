@@ -80,7 +80,7 @@ static inline real *soft_rows(const atn_tensor *t, int64_t head, int64_t first)
 /* The rows from `first` on, to be prefetched if they lie one after the other. */
 static inline const real *soft_ahead(const atn_tensor *t, int64_t head, int64_t first)
 {
-    return real_next(soft_rows(t, head, first), 0, t->cols, t->row_stride);
+    return t->row_stride == t->cols ? soft_rows(t, head, first) : NULL;
 }
 
 static inline int64_t soft_smaller(int64_t a, int64_t b)

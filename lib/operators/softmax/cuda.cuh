@@ -50,9 +50,14 @@ static __device__ __forceinline__ void softmax_largest(real *value, int64_t *at)
     }
 }
 
-/* Backward: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP). dP is
- * taken relative to its value where P is largest: where P is nearly 1, the difference of dP and its
- * mean would be all rounding error. */
+/* What dP is taken relative to, so that its difference from its mean keeps its digits; see
+ * R(softmax_pivot). sum: that of the weights relative to the largest. */
+static __device__ __forceinline__ double softmax_pivot(double sum, real largest_slope)
+{
+    return sum <= 2 ? (double)largest_slope : 0;
+}
+
+/* Backward: slopes, the derivative by the weights P, becomes that by x, c P (dP - P.dP). */
 static __device__ void softmax_rows_backward(int64_t rows, int64_t count, double c,
                                              const real *weights, real *slopes, int64_t stride)
 {
@@ -67,7 +72,7 @@ static __device__ void softmax_rows_backward(int64_t rows, int64_t count, double
                 at = j;
             }
         softmax_largest(&largest, &at);
-        double pivot = (double)slope[at], mean = 0;
+        double pivot = softmax_pivot(1 / (double)largest, slope[at]), mean = 0;
         for (int64_t j = lane; j < count; j += 32)
             mean += (double)weight[j] * ((double)slope[j] - pivot);
         mean = warp_sum(mean);
@@ -156,13 +161,6 @@ static __device__ void softmax_advance(const softmax_state &s, int64_t rows, int
                 sums[i * cols + c] = (real)((double)sums[i * cols + c] * shrink);
     }
     __syncthreads();
-}
-
-/* What dP is taken relative to, so that its difference from its mean keeps its digits; see
- * R(softmax_pivot). sum: of the weights, of which the largest is 1. */
-static __device__ __forceinline__ double softmax_pivot(double sum, real largest_slope)
-{
-    return sum <= 2 ? (double)largest_slope : 0;
 }
 
 /* Turns logits into weights as softmax_advance, and updates slopes by the tile's dP. */

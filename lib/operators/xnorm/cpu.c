@@ -62,6 +62,14 @@ static double divisor_of(const head *h, int64_t count, int64_t step, const real 
     return core_norm_divisor(R(line_norm)(count, step, x), h->desc->xnorm.epsilon, varies);
 }
 
+/* grad = factor (grad - part x_), of elements `step` apart. */
+static inline void subtract_part(double factor, double part, int64_t count, int64_t step,
+                                 const real *x_, real *grad)
+{
+    for (int64_t i = 0; i < count * step; i += step)
+        grad[i] = (real)(factor * ((double)grad[i] - part * (double)x_[i]));
+}
+
 /* The gradient by the rows of x from `scale` times that by x_, dense, in place. */
 static void finish_rows(double scale, const double *divisors, const double *varies, int64_t rows,
                         int64_t count, const real *x_, real *grad, int64_t stride)
@@ -70,8 +78,7 @@ static void finish_rows(double scale, const double *divisors, const double *vari
     R(row_dots)(rows, count, grad, stride, x_, count, along);
     for (int64_t i = 0; i < rows; i++, x_ += count, grad += stride) {
         double factor = scale / divisors[i], part = along[i] * varies[i];
-        for (int64_t c = 0; c < count; c++)
-            grad[c] = (real)(factor * ((double)grad[c] - part * (double)x_[c]));
+        subtract_part(factor, part, count, 1, x_, grad);
     }
 }
 
@@ -85,9 +92,7 @@ static void finish_line(double scale, double divisor, double varies, int64_t cou
         lanes[i % LANES] += (double)grad[i * step] * (double)x_[i * step];
     for (int lane = 0; lane < LANES; lane++)
         along += lanes[lane];
-    along *= varies;
-    for (int64_t i = 0; i < count; i++)
-        grad[i * step] = (real)(factor * ((double)grad[i * step] - along * (double)x_[i * step]));
+    subtract_part(factor, along * varies, count, step, x_, grad);
 }
 
 /* T and the divisors of its lines. */
@@ -96,14 +101,15 @@ static void before(const head *h)
     pieces p = split(h);
     line_layout l = lines_of(h);
     memset(p.state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* partial sums: one long sum would have larger
-                                                        rounding errors */
-        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv,
-                                   head_smaller(HEAD_BLOCK, h->n_k - j), h->k + j * h->k_stride,
-                                   h->k_stride, h->v + j * h->v_stride, h->v_stride, true, p.state,
-                                   h->dv),
-                        real_next(h->k, j + HEAD_BLOCK, h->d, h->k_stride),
-                        real_next(h->v, j + HEAD_BLOCK, h->dv, h->v_stride));
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) { /* partial sums: one long sum would have
+                                                          larger rounding errors */
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        const real *k = h->k + j * h->k_stride, *v = h->v + j * h->v_stride;
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, k, h->k_stride, v,
+                                   h->v_stride, true, p.state, h->dv),
+                        real_next(k, rows, h->d, h->k_stride),
+                        real_next(v, rows, h->dv, h->v_stride));
+    }
     R(store)(h->desc->storage, h->d, h->dv, p.state, h->dv);
     for (int64_t i = 0; i < l.lines; i++)
         p.divisors[i] = divisor_of(h, l.count, l.step, p.state + i * l.start, &p.varies[i]);
@@ -141,11 +147,11 @@ static void forward(const head *h)
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         load_queries(h, &p, gamma, i, rows, divisors, varies);
+        real *to = h->out + i * h->out_stride;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d,
-                                   p.normalised, h->dv, 0, h->out + i * h->out_stride,
-                                   h->out_stride),
-                        real_next(h->q, i + HEAD_BLOCK, h->d, h->q_stride),
-                        real_next(h->out, i + HEAD_BLOCK, h->dv, h->out_stride));
+                                   p.normalised, h->dv, 0, to, h->out_stride),
+                        real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
+                        real_next(to, rows, h->dv, h->out_stride));
     }
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }

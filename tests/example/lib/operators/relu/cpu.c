@@ -55,4 +55,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_relu) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .searches = true};
