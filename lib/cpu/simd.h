@@ -52,8 +52,7 @@ typedef struct {
      * set->padded may be written, too. A square is a sum over the coordinates in order, except in
      * the last count % SIMD_COLUMNS columns if they are at most SIMD_FEW_COLUMNS, not all, and d is
      * a multiple of SIMD_COLUMNS: there SIMD_COLUMNS partial sums, c mod SIMD_COLUMNS, of which i
-     * and i + 8 are added, then i and i + 4, and so on. ahead: as
-     * in product_terms, or null. */
+     * and i + 8 are added, then i and i + 4, and so on. ahead: as in product_terms, or null. */
     void (*gaussian)(const landmark_set *set, double factor, int64_t p, const real *x,
                      int64_t x_stride, real *out, int64_t out_stride, const real *const *ahead);
     /* x_i = exp(x_i) */

@@ -2,6 +2,7 @@
 /* Norms that arrays are divided by, in double but for short sums of magnitudes. */
 #include "operators/norms/cpu.h"
 
+#include <float.h>
 #include <string.h>
 
 int64_t R(norm_doubles)(int64_t count)
@@ -227,14 +228,15 @@ static double along_part(const column_norms *c, const double *along, int64_t e)
     return c->norm == ATN_SIMA_L1 ? part : part * c->reciprocals[e];
 }
 
-/* Whether f32 holds the second term of every gradient with all its digits: norms are moderate, and
- * along is neither near overflow nor near underflow. */
+/* Whether f32 holds the second term of every gradient with all its digits. Norms are at least 1, so
+ * that no step towards it is larger than along, or smaller than the term itself once `part` is a
+ * normal number; half of f32's range leaves room for roundings. */
 static bool gradients_are_moderate(const column_norms *c, const double *along)
 {
     bool moderate = sizeof(real) < sizeof(double) && *c->deferred != 0;
     for (int64_t e = 0; moderate && e < c->d; e++) {
         double part = fabs(along_part(c, along, e));
-        moderate = fabs(along[e]) <= 1e30 && (part == 0 || part >= 1e-25);
+        moderate = fabs(along[e]) <= FLT_MAX / 2.0 && (part == 0 || part >= FLT_MIN);
     }
     return moderate;
 }
