@@ -18,19 +18,26 @@ except ImportError as missing:
 
 MOST = 10 * 64  # roundoffs: 10 n u, n the width, as the ruler has it for outputs (reference/ruler.h)
 SPREAD = 10  # between two ways to round, see compare_steps
-STEPPED = ("softmax", "soft/code", "sima", "xnorm")
+STEPPED = ("softmax none", "soft/code none", "sima none", "xnorm none", "xnorm p-norm", "xnorm layer-norm")
+NAMES = [f"{name} none" for name in torch_networks.NAMES]
+NAMES += [f"{name} {change}" for name, changes in torch_networks.CHANGES.items() for change in changes]
 
 
 def distance(got, want):
     return float(np.linalg.norm(got - want) / max(np.linalg.norm(want), 1e-300))
 
 
+def network_of(name, parameters):
+    operator, change = name.split()
+    return torch_networks.Network(operator.split("/")[0], parameters, change=change)
+
+
 def losses_of(name, parameters, file, dtype):
-    """The loss before each step of AdamW; matrices decay."""
-    trained = [p for key, p in parameters.items() if not key.endswith(torch_networks.DRAWN)]
-    network = torch_networks.Network(name.split("/")[0], parameters)
-    optimizer = torch.optim.AdamW([{"params": [p for p in trained if p.ndim > 1], "weight_decay": 0.05},
-                                   {"params": [p for p in trained if p.ndim == 1], "weight_decay": 0}], lr=1e-3)
+    """The loss before each step of AdamW."""
+    trained = {key: p for key, p in parameters.items() if not key.endswith(torch_networks.DRAWN)}
+    network = network_of(name, parameters)
+    optimizer = torch.optim.AdamW([{"params": [p for key, p in trained.items() if torch_networks.decays(key, p) == decays],
+                                    "weight_decay": 0.05 * decays} for decays in (True, False)], lr=1e-3)
     losses = []
     for pixels, labels in zip(torch.tensor(file["pixels"], dtype=dtype), torch.tensor(file["labels"]).long()):
         optimizer.zero_grad()
@@ -58,13 +65,13 @@ def compare_steps(name, file, parameters):
 
 
 def compare(name, echo, folder):
-    subprocess.run([echo, name, folder], check=True)
+    subprocess.run([echo, *name.split(), folder], check=True)
     file = np.load(folder / "network.npz")
     names = [key[5:] for key in file.files if key.startswith("grad.")]
     failed = 0
     for dtype, prefix, roundoff in ((torch.float64, "", 2.0 ** -53), (torch.float32, "f32.", 2.0 ** -24)):
         parameters = {key: torch.tensor(file[key], dtype=dtype, requires_grad=True) for key in names}
-        network = torch_networks.Network(name.split("/")[0], parameters)
+        network = network_of(name, parameters)
         logits = network.forward(torch.tensor(file["pixels"][0], dtype=dtype))
         loss = torch_networks.loss_of(logits, torch.tensor(file["labels"][0]).long())
         loss.backward()
@@ -86,5 +93,5 @@ def compare(name, echo, folder):
 
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as folder:
-    failed = sum(compare(name, pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder)) for name in torch_networks.NAMES)
+    failed = sum(compare(name, pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder)) for name in NAMES)
 sys.exit(1 if failed else 0)

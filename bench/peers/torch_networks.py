@@ -9,6 +9,7 @@ HEADS, SMOOTHING, GRID, STRIDE = 2, 0.1, 14, 2
 DRAWN = ("projection", "rotations")  # parameters that are never trained
 NAMES = ("softmax", "soft/code", "softpp/paper", "gaussian", "sima", "xnorm", "linformer", "performer", "rff",
          "nystromformer/exact", "xca", "efficient", "elu", "cosformer", "lsh")
+CHANGES = {"xnorm": ("l2-queries", "l2-clusters", "p-norm", "layer-norm", "group-norm", "instance-norm")}  # attnum train --change
 forms.LSH_CHUNK = 28
 
 
@@ -16,8 +17,8 @@ class Network:
     """Of one operator, as experiments/train/model.h describes it; `fast`: by products and calls that PyTorch has
     for the whole, where rounding is not looked at."""
 
-    def __init__(self, name, parameters, fast=False):
-        self.name, self.p = name, parameters
+    def __init__(self, name, parameters, fast=False, change="none"):
+        self.name, self.p, self.change = name, parameters, change
         self.kernel, self.softmax = ((forms.kernel_lean, forms.softmax_fused) if fast else
                                      (kernel_by_differences, forms.softmax))
         self.after = name in ("soft", "softpp")
@@ -49,6 +50,8 @@ class Network:
             y = self.soft(q, v, own)
         elif self.name == "nystromformer":
             y = nystromformer(q, k, v)
+        elif self.change in CHANGES["xnorm"]:
+            y = crossnorm(q, k, v, self.change, own)
         elif self.name == "gaussian":
             y = self.kernel(q, q) @ v
         elif self.name == "softmax":
@@ -94,6 +97,30 @@ class Network:
 
     def mlp(self, x, block):
         return self.linear(F.gelu(self.linear(x, block + ".hidden"), approximate="tanh"), block + ".mlp")
+
+
+def crossnorm(q, k, v, change, own):
+    """experiments/train/crossnorm.h; its rows are tokens, or clusters."""
+    def norm(x, side):
+        heads, rows, d = x.shape[-3:]
+        if change in ("l2-queries", "l2-clusters") and side not in change:
+            return x
+        if change in ("l2-queries", "l2-clusters", "p-norm"):
+            p = own("p").view(heads, 1, 1) if change == "p-norm" else 2
+            return own("gamma").view(heads, 1, 1) * x / (x.abs() ** p).sum(-1, keepdim=True) ** (1 / p)
+        channels = x.mT.reshape(-1, d, rows)
+        if change == "layer-norm":
+            x = F.layer_norm(x, (d,))
+        else:
+            x = (F.group_norm(channels, d // 8) if change == "group-norm" else F.instance_norm(channels)).mT.view(x.shape)
+        return x * own(side + "_weight")[:, None] + own(side + "_bias")[:, None]
+    sides = ("queries", "clusters") if change.startswith("l2") else ("query", "cluster")
+    return norm(q, sides[0]) @ norm(v.mT @ k, sides[1]).mT
+
+
+def decays(key, parameter):
+    """Whether AdamW's weight decay is for it: matrices, but not the position, nor a norm's weights for each head."""
+    return parameter.ndim > 1 and not key.endswith(("position", "query_weight", "query_bias", "cluster_weight", "cluster_bias"))
 
 
 def read_parameters(weights):

@@ -75,9 +75,8 @@ def train_torch(name, weights, train, test, epochs, seed):
     parameters = torch_networks.read_parameters(weights)
     trained = {key: p for key, p in parameters.items() if p.requires_grad}
     network = torch_networks.Network(name.split("/")[0], parameters, fast=True)
-    decays = {key for key, p in trained.items() if p.ndim > 1 and key != "position"}
-    optimizer = torch.optim.AdamW([{"params": [p for key, p in trained.items() if key in decays], "weight_decay": DECAY},
-                                   {"params": [p for key, p in trained.items() if key not in decays], "weight_decay": 0}])
+    optimizer = torch.optim.AdamW([{"params": [p for key, p in trained.items() if torch_networks.decays(key, p) == decays],
+                                    "weight_decay": DECAY * decays} for decays in (True, False)])
     generator = torch.Generator().manual_seed(seed)
     (pixels, labels), per_epoch = train, len(train[1]) // BATCH
     for epoch in range(epochs):

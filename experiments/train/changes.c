@@ -69,6 +69,12 @@ static void set_storage(const change *c, atn_attention_desc *desc)
                           "the convolution's windows",                                             \
         .operators = SOFT_ONLY, .before = true, .landmarks = n                                     \
     }
+#define CROSSNORM(kind, called, text)                                                              \
+    {                                                                                              \
+        .name = called, .description = text UNREAD, .operators = 1U << ATN_XNORM, .before = true,  \
+        .crossnorm = kind                                                                          \
+    }
+#define UNREAD "; no other command reads such a network"
 
 const change changes[] = {
     [CHANGE_NONE] = {.name = "none",
@@ -174,8 +180,14 @@ const change changes[] = {
      .operators = SIMA_ONLY,
      .before = true,
      .relu = true},
+    CROSSNORM(CROSSNORM_QUERIES, "l2-queries", "the l2 norm of Q alone"),
+    CROSSNORM(CROSSNORM_CLUSTERS, "l2-clusters", "the l2 norm of K^T V alone"),
+    CROSSNORM(CROSSNORM_POWER, "p-norm", "lp norms whose p is learned, instead of l2"),
+    CROSSNORM(CROSSNORM_LAYER, "layer-norm", "LayerNorm instead of XNorm"),
+    CROSSNORM(CROSSNORM_GROUP, "group-norm", "GroupNorm of 8 channels instead of XNorm"),
+    CROSSNORM(CROSSNORM_INSTANCE, "instance-norm", "InstanceNorm instead of XNorm"),
     {.name = "one-head",
-     .description = "one head as wide as the network; no other command reads such a network",
+     .description = "one head as wide as the network" UNREAD,
      .operators = ALL,
      .before = true,
      .one_head = true},

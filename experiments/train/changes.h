@@ -9,6 +9,24 @@
 
 #include <attnum/attnum.h>
 
+/* The norm that takes the place of UFO-ViT's XNorm (train/crossnorm.h), and what it learns. */
+typedef enum {
+    CROSSNORM_NONE, /* none does */
+    CROSSNORM_QUERIES,
+    CROSSNORM_CLUSTERS,
+    CROSSNORM_POWER,
+    CROSSNORM_LAYER,
+    CROSSNORM_GROUP,
+    CROSSNORM_INSTANCE
+} crossnorm_kind;
+enum {
+    CROSSNORM_GAMMA,
+    CROSSNORM_P,
+    CROSSNORM_WEIGHT, /* of the queries' norm, then of the clusters' */
+    CROSSNORM_BIAS = CROSSNORM_WEIGHT + 2,
+    CROSSNORM_PARAMETERS = CROSSNORM_BIAS + 2
+};
+
 typedef struct change change;
 struct change {
     const char *name;
@@ -24,7 +42,8 @@ struct change {
     bool symmetric;     /* K = Q */
     bool relu;          /* in the MLP, instead of GELU */
     bool one_head;      /* as wide as all heads */
-    int64_t landmarks;  /* their number; 0: as without the change */
+    crossnorm_kind crossnorm; /* instead of XNorm */
+    int64_t landmarks;        /* their number; 0: as without the change */
     void (*edit)(const change *c, atn_attention_desc *desc); /* null: nothing */
     int value;                                               /* for edit */
 };

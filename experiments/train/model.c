@@ -232,6 +232,31 @@ static void add_attention(model *m, int64_t block)
                            "blocks.%" PRId64 ".attention.%s", block, drawn[i].name);
 }
 
+/* Adds what is learned by a norm that takes XNorm's place; each head has its own. */
+static void add_crossnorm(model *m, int64_t block)
+{
+    static const struct {
+        const char *name;
+        start_rule rule;
+        bool channels; /* a number per channel */
+    } learned[CROSSNORM_PARAMETERS] = {
+        [CROSSNORM_GAMMA] = {"gamma", {.start = 1}, false},
+        [CROSSNORM_P] = {"p", {.start = 2}, false},
+        [CROSSNORM_WEIGHT] = {"query_weight", {.start = 1}, true},
+        [CROSSNORM_WEIGHT + 1] = {"cluster_weight", {.start = 1}, true},
+        [CROSSNORM_BIAS] = {"query_bias", {0}, true},
+        [CROSSNORM_BIAS + 1] = {"cluster_bias", {0}, true},
+    };
+    crossnorm_kind kind = m->shape.change->crossnorm;
+    int64_t h = m->shape.heads, sizes[] = {h, m->shape.width / h};
+    for (int p = 0; p < CROSSNORM_PARAMETERS; p++)
+        if (p == CROSSNORM_P ? kind == CROSSNORM_POWER
+                             : learned[p].channels == (kind >= CROSSNORM_LAYER))
+            m->blocks[block].crossnorm[p] =
+                add(m, learned[p].rule, learned[p].channels ? 2 : 1, sizes,
+                    "blocks.%" PRId64 ".attention.%s", block, learned[p].name);
+}
+
 static void add_block(model *m, int64_t block)
 {
     const model_shape *s = &m->shape;
@@ -239,13 +264,18 @@ static void add_block(model *m, int64_t block)
     int64_t c = s->width, h = s->hidden;
     for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
         b->attention[i] = -1;
+    for (int i = 0; i < CROSSNORM_PARAMETERS; i++)
+        b->crossnorm[i] = -1;
     b->drawn = b->scale1 = b->scale2 = -1;
     b->landmarks = m->landmarks ? m->landmarks + block * s->landmarks : NULL;
     b->norm1_weight = ADD_TO_BLOCK(ones, "norm1.weight", c);
     b->norm1_bias = ADD_TO_BLOCK(zeros, "norm1.bias", c);
     b->input_weight = ADD_TO_BLOCK(scaled_by(c), "input.weight", m->inputs * c, c);
     b->input_bias = ADD_TO_BLOCK(zeros, "input.bias", m->inputs * c);
-    add_attention(m, block);
+    if (s->change->crossnorm)
+        add_crossnorm(m, block);
+    else
+        add_attention(m, block);
     b->output_weight = ADD_TO_BLOCK(scaled_by(c), "output.weight", c, c);
     b->output_bias = ADD_TO_BLOCK(zeros, "output.bias", c);
     if (m->scaled)

@@ -81,9 +81,10 @@ typedef struct {
 typedef struct {
     int64_t norm1_weight, norm1_bias, input_weight, input_bias, output_weight, output_bias, scale1;
     int64_t norm2_weight, norm2_bias, hidden_weight, hidden_bias, mlp_weight, mlp_bias, scale2;
-    int64_t attention[ATN_PARAMETER_COUNT]; /* the operator's parameters that have a gradient */
-    int64_t drawn;                          /* random features or rotations */
-    const int64_t *landmarks;               /* the tokens that are landmarks, if those are drawn */
+    int64_t attention[ATN_PARAMETER_COUNT];  /* the operator's parameters that have a gradient */
+    int64_t crossnorm[CROSSNORM_PARAMETERS]; /* of the change's norm instead of XNorm */
+    int64_t drawn;                           /* random features or rotations */
+    const int64_t *landmarks;                /* the tokens that are landmarks, if those are drawn */
 } model_block;
 
 typedef struct {
@@ -108,8 +109,8 @@ void model_free(model *m);
  * same name and shape. */
 void model_initialise(const model *m, uint64_t seed, double *values);
 
-/* The description of a block's attention. data: the flat array, in the dtype; the description's
- * tensors point into it. */
+/* The description of a block's attention, unless that has another norm (train/crossnorm.h). data:
+ * the flat array, in the dtype; the description's tensors point into it. */
 atn_attention_desc model_attention(const model *m, int64_t block, atn_dtype dtype, void *data);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/report.h"
+#include "train/crossnorm.h"
 #include "train/layers.h"
 
 enum { PARTS = 3 }; /* queries, keys, values; or queries, values */
@@ -36,6 +37,7 @@ struct pass {
     real *patches; /* a row of pixels per token */
     block_memory *blocks;
     real *normed, *moments, *mean, *logits; /* after the blocks */
+    real *crossnorm;                        /* workspace, where a norm takes XNorm's place */
     /* Used by backward. */
     real *dx, *drows, *dattended, *dhidden, *dparts[PARTS];
     real *memory;
@@ -80,6 +82,8 @@ static void take_all(pass *p)
     take(p, &p->moments, rows * 2);
     take(p, &p->mean, p->images * c);
     take(p, &p->logits, p->images * m->shape.classes);
+    if (m->shape.change->crossnorm)
+        take(p, &p->crossnorm, crossnorm_size(m->tokens, c / m->shape.heads));
     take(p, &p->dx, rows * c);
     take(p, &p->drows, rows * c);
     take(p, &p->dattended, rows * c);
@@ -143,7 +147,7 @@ int pass_create_changed(const model *m, real *data, const atn_attention_desc *de
     int64_t d = m->shape.width / m->shape.heads;
     atn_attention_shape shape = {
         .batch = images, .heads = m->shape.heads, .tokens = m->tokens, .dim = d, .value_dim = d};
-    for (int64_t i = 0; i < m->shape.depth; i++) {
+    for (int64_t i = 0; i < m->shape.depth && !p->crossnorm; i++) {
         p->blocks[i].desc = descs[i];
         atn_status status = atn_attention_plan(context, &descs[i], &shape, &p->blocks[i].plan);
         if (status != ATN_OK) {
@@ -191,6 +195,12 @@ static void embed(pass *p, const real *pixels)
                        p->blocks[0].in + i * n * c);
 }
 
+/* The part of a view of heads that is one head's. */
+static real *at_head(const atn_tensor *t, int64_t image, int64_t head)
+{
+    return (real *)t->data + image * t->batch_stride + head * t->head_stride;
+}
+
 /* Adds the convolution of one token's neighbours, by its head's window, to its output. */
 static void convolve(const atn_attention_desc *desc, const real *window, int64_t token,
                      const atn_tensor *v, const real *first, real *y)
@@ -213,17 +223,57 @@ static void add_residual(const atn_attention_desc *desc, const atn_tensor *v, co
     for (int64_t i = 0; i < v->batch * v->heads; i++) {
         int64_t image = i / v->heads, head = i % v->heads;
         const real *window = (const real *)desc->residual.data + head * desc->residual.head_stride;
-        const real *first = (const real *)v->data + image * v->batch_stride + head * v->head_stride;
-        real *out = (real *)y->data + image * y->batch_stride + head * y->head_stride;
+        const real *first = at_head(v, image, head);
+        real *out = at_head(y, image, head);
         for (int64_t token = 0; token < v->rows; token++)
             convolve(desc, window, token, v, first, out + token * y->row_stride);
     }
 }
 
-static atn_status attend(pass *p, block_memory *b)
+/* What a norm instead of XNorm has learned of a head, in `data`; null: it has no such parameter. */
+static real *crossnorm_parameter(const pass *p, int64_t index, int parameter, int64_t head,
+                                 real *data)
 {
+    const model_shape *s = &p->m->shape;
+    int64_t place = p->m->blocks[index].crossnorm[parameter];
+    int64_t count = parameter < CROSSNORM_WEIGHT ? 1 : s->width / s->heads;
+    return place < 0 ? NULL : data + place + head * count;
+}
+
+/* One head's attention with another norm than XNorm. */
+static crossnorm_head crossnorm_of(const pass *p, int64_t index, const attention_tokens *t,
+                                   int64_t image, int64_t head)
+{
+    crossnorm_head h = {.kind = p->m->shape.change->crossnorm,
+                        .tokens = t->q.rows,
+                        .dim = t->q.cols,
+                        .stride = t->q.row_stride,
+                        .q = at_head(&t->q, image, head),
+                        .k = at_head(&t->k, image, head),
+                        .v = at_head(&t->v, image, head)};
+    for (int i = 0; i < CROSSNORM_PARAMETERS; i++)
+        h.parameters[i] = crossnorm_parameter(p, index, i, head, p->data);
+    return h;
+}
+
+static void attend_crossnorm(pass *p, int64_t index, const attention_tokens *t, const atn_tensor *y)
+{
+    for (int64_t i = 0; i < p->images * y->heads; i++) {
+        int64_t image = i / y->heads, head = i % y->heads;
+        crossnorm_head h = crossnorm_of(p, index, t, image, head);
+        crossnorm_forward(p->context, &h, p->crossnorm, at_head(y, image, head), y->row_stride);
+    }
+}
+
+static atn_status attend(pass *p, int64_t index)
+{
+    block_memory *b = &p->blocks[index];
     attention_tokens t = tokens_of(p, b);
     atn_tensor y = heads_of(p, b->attended, p->m->shape.width);
+    if (p->crossnorm) {
+        attend_crossnorm(p, index, &t, &y);
+        return ATN_OK;
+    }
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
     if (b->desc.storage != ATN_STORAGE_NATIVE) /* only f32 has storages */
         atn_storage_round(b->desc.storage,
@@ -253,7 +303,7 @@ static atn_status block_forward(pass *p, int64_t index)
                          b->moments1);
     linear(p->context, rows, c, m->inputs * c, attention_in, w + at->input_weight,
            w + at->input_bias, b->parts);
-    atn_status status = attend(p, b);
+    atn_status status = attend(p, index);
     if (!is_value(status))
         return status;
     linear(p->context, rows, c, c, b->attended, w + at->output_weight, w + at->output_bias,
@@ -321,6 +371,26 @@ static const real *branch_gradient(const pass *p, int64_t place, const real *z, 
     return spare;
 }
 
+static void attend_crossnorm_backward(pass *p, int64_t index, const attention_tokens *t,
+                                      const atn_tensor *dy, const atn_tensor dt[PARTS],
+                                      real *gradient)
+{
+    for (int64_t i = 0; i < p->images * dy->heads; i++) {
+        int64_t image = i / dy->heads, head = i % dy->heads;
+        crossnorm_head h = crossnorm_of(p, index, t, image, head);
+        real *parameters[CROSSNORM_PARAMETERS];
+        for (int k = 0; k < CROSSNORM_PARAMETERS; k++) {
+            parameters[k] = crossnorm_parameter(p, index, k, head, gradient);
+            int64_t count = parameters[k] ? k < CROSSNORM_WEIGHT ? 1 : dy->cols : 0;
+            for (int64_t c = 0; c < count && image == 0; c++)
+                parameters[k][c] = 0;
+        }
+        crossnorm_backward(p->context, &h, p->crossnorm, at_head(dy, image, head), dy->row_stride,
+                           at_head(&dt[0], image, head), at_head(&dt[1], image, head),
+                           at_head(&dt[2], image, head), parameters);
+    }
+}
+
 static atn_status attend_backward(pass *p, int64_t index, real *gradient)
 {
     block_memory *b = &p->blocks[index];
@@ -329,6 +399,10 @@ static atn_status attend_backward(pass *p, int64_t index, real *gradient)
     atn_tensor dy = heads_of(p, p->dattended, width), dt[PARTS];
     for (int64_t k = 0; k < p->m->inputs; k++)
         dt[k] = heads_of(p, p->dparts[k], width);
+    if (p->crossnorm) {
+        attend_crossnorm_backward(p, index, &t, &dy, dt, gradient);
+        return ATN_OK;
+    }
     const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
     atn_gradients gradients = {.q = &dt[0],
                                .k = t.k.data ? &dt[1] : NULL,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Training in f32 and f64 from one source: layers.c and pass.c are compiled twice, with REAL_F32 or
- * REAL_F64 defined. A function has a name per type, R(name), to which the headers define its plain
- * name. What rows.c defines has a name per type and instruction set, R_IN(name, set). A file that
- * defines neither macro calls the functions of f32. */
+/* Training in f32 and f64 from one source: crossnorm.c, layers.c and pass.c are compiled twice,
+ * with REAL_F32 or REAL_F64 defined. A function has a name per type, R(name), to which the headers
+ * define its plain name. What rows.c defines has a name per type and instruction set, R_IN(name,
+ * set). A file that defines neither macro calls the functions of f32. */
 #ifndef EXPERIMENTS_TRAIN_REAL_H
 #define EXPERIMENTS_TRAIN_REAL_H
 

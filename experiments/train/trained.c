@@ -147,7 +147,8 @@ static bool get_shape(const cJSON *metadata, model_shape *shape)
         known = known && get_size(metadata, sizes[i].name, 4096, sizes[i].value);
     if (cJSON_HasObjectItem(metadata, "residual")) /* which older files lack */
         known = known && get_size(metadata, "residual", 4096, &shape->residual);
-    return known && shape->width == shape->heads * TOKEN_DIM && shape->side % FASHION_SIDE == 0;
+    return known && shape->width == shape->heads * TOKEN_DIM && shape->side % FASHION_SIDE == 0 &&
+           !shape->change->crossnorm;
 }
 
 static int read_shape(trained *t)
@@ -156,9 +157,10 @@ static int read_shape(trained *t)
     bool known = get_shape(metadata, &t->shape);
     cJSON_Delete(metadata);
     if (!known) {
-        report_error("%s: its %s is not that of a network whose heads are %d wide, as attnum train "
-                     "writes it",
-                     t->path, NPZ_METADATA, TOKEN_DIM);
+        report_error(
+            "%s: its %s is not that of a network of attnum train with heads %d wide and an "
+            "operator of the library",
+            t->path, NPZ_METADATA, TOKEN_DIM);
         return EXIT_ENVIRONMENT;
     }
     if (t->block >= t->shape.depth) {

@@ -73,18 +73,21 @@ static void release(network *w)
 static const struct {
     const char *name, *change;
     double step;
-} operators[] = {{"soft/exact", "none", 1e-5},   {"softpp/code", "none", 1e-5},
-                 {"gaussian", "none", 1e-5},     {"softmax", "none", 1e-5},
-                 {"sima", "none", 1e-6},         {"xnorm", "none", 1e-5},
-                 {"linformer", "none", 1e-5},    {"performer", "none", 1e-5},
-                 {"rff", "none", 1e-5},          {"nystromformer/exact", "none", 1e-5},
-                 {"xca", "none", 1e-5},          {"efficient", "none", 1e-5},
-                 {"elu", "none", 1e-5},          {"cosformer", "none", 1e-6},
-                 {"lsh", "none", 1e-6},          {"soft/exact", "pool", 1e-5},
-                 {"soft/exact", "random", 1e-5}, {"softpp/code", "first", 1e-5},
-                 {"softmax", "symmetric", 1e-5}, {"sima", "l2", 1e-6},
-                 {"sima", "no-norm", 1e-6},      {"sima", "relu", 1e-6},
-                 {"sima", "one-head", 1e-6}};
+} operators[] = {{"soft/exact", "none", 1e-5},    {"softpp/code", "none", 1e-5},
+                 {"gaussian", "none", 1e-5},      {"softmax", "none", 1e-5},
+                 {"sima", "none", 1e-6},          {"xnorm", "none", 1e-5},
+                 {"linformer", "none", 1e-5},     {"performer", "none", 1e-5},
+                 {"rff", "none", 1e-5},           {"nystromformer/exact", "none", 1e-5},
+                 {"xca", "none", 1e-5},           {"efficient", "none", 1e-5},
+                 {"elu", "none", 1e-5},           {"cosformer", "none", 1e-6},
+                 {"lsh", "none", 1e-6},           {"soft/exact", "pool", 1e-5},
+                 {"soft/exact", "random", 1e-5},  {"softpp/code", "first", 1e-5},
+                 {"softmax", "symmetric", 1e-5},  {"sima", "l2", 1e-6},
+                 {"sima", "no-norm", 1e-6},       {"sima", "relu", 1e-6},
+                 {"sima", "one-head", 1e-6},      {"xnorm", "l2-queries", 1e-5},
+                 {"xnorm", "l2-clusters", 1e-5},  {"xnorm", "p-norm", 1e-5},
+                 {"xnorm", "layer-norm", 1e-5},   {"xnorm", "group-norm", 1e-5},
+                 {"xnorm", "instance-norm", 1e-5}};
 enum { OPERATORS = sizeof operators / sizeof *operators };
 
 /* The loss a way along u from the parameter. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program that bench/peers/test_networks.py compares with PyTorch.
- *   train_echo OPERATOR[/VARIANT] FOLDER
+ *   train_echo OPERATOR[/VARIANT] CHANGE FOLDER
  * writes FOLDER/network.npz: the parameters of a network at its start by name, pixels and labels of
  * STEPS batches, and in f64 and f32 (f32.NAME) its logits, its loss and the gradient (grad.NAME)
  * for the first batch, and the loss before each of STEPS steps of AdamW, a batch each (losses). */
@@ -82,8 +82,9 @@ int main(int argc, char **argv)
 {
     model_shape shape;
     model m;
-    if (argc != 3 || !model_defaults(argv[1], &shape))
+    if (argc != 4 || !model_defaults(argv[1], &shape) || !change_find(argv[2]) ||
+        !model_change(&shape, change_find(argv[2])))
         return EXIT_USAGE;
     int code = model_create(&shape, &m);
-    return code == EXIT_PASS ? write_network(&m, argv[2]) : code;
+    return code == EXIT_PASS ? write_network(&m, argv[3]) : code;
 }
