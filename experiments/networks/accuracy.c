@@ -20,6 +20,7 @@
 #include "train/fashion.h"
 #include "train/layers.h"
 #include "train/pass.h"
+#include "train/seeds.h"
 
 /* Pictures of a pass, as in training: softpp/code couples those of a batch. */
 enum { SLICE = 4, QUICK_PICTURES = 64, USUAL_SAMPLES = 3 };
@@ -64,7 +65,9 @@ static const char *const verdicts[] = {"lower", "no difference", "higher"};
 static const column columns[] = {ROW(LIST_COLUMN)};
 static const output_spec outputs[] = {
     {"accuracy", "The test accuracy of trained networks that are changed after training.", columns,
-     sizeof columns / sizeof *columns}};
+     sizeof columns / sizeof *columns},
+    {"accuracy_seeds", "The same over networks that were trained with different seeds.",
+     seeds_columns, SEEDS_COLUMNS}};
 
 #define RAW_ROW(X)                                                                                 \
     X(INTEGER, point, "", "from 0", point)                                                         \
@@ -282,8 +285,53 @@ static tally count_pictures(const accuracy_sweep *w, const table *raw, int64_t p
     return sum;
 }
 
+/* Whether the results have one of the same operator, variant, change and seed. */
+static bool is_known(int64_t count, const seed_result *results, const seed_result *one)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(results[i].operator_name, one->operator_name) == 0 &&
+            strcmp(results[i].variant, one->variant) == 0 &&
+            strcmp(results[i].change, one->change) == 0 && results[i].seed == one->seed)
+            return true;
+    return false;
+}
+
+/* Compares over the seeds of training, each with the mean over its draws. Of networks with the same
+ * seed the first one counts; those that were trained with a change are left out, because a result
+ * has one change. */
+static void compare_seeds(const accuracy_sweep *w, const table *raw, table *to)
+{
+    seed_result *results = must_allocate((size_t)w->points, sizeof *results);
+    int64_t count = 0;
+    for (int64_t point = 0, draws; point < w->points; point += draws) {
+        const accuracy_point *p = &w->all[point];
+        const trained *network = input_network(p->in);
+        const model_shape *shape = trained_shape(network);
+        seed_result r = {.operator_name = shape->attention->name,
+                         .variant = shape->attention->variants[shape->variant].name,
+                         .change = p->change->name,
+                         .seed = (int64_t)trained_number(network, "seed"),
+                         .finished = true,
+                         .epochs = (int64_t)trained_number(network, "epochs"),
+                         .steps = (int64_t)trained_number(network, "steps")};
+        double right = 0;
+        for (draws = 0;
+             point + draws < w->points && p[draws].in == p->in && p[draws].change == p->change;
+             draws++)
+            right += count_pictures(w, raw, point + draws).right;
+        r.accuracy = right / (double)(draws * w->pictures);
+        if (shape->change == &changes[CHANGE_NONE] && !is_known(count, results, &r))
+            results[count++] = r;
+    }
+    seeds_compare(count, results, to);
+    free(results);
+}
+
 static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
+    static const char *const of_seeds[] = {"operator",   "variant",  "change",
+                                           "seeds",      "accuracy", "deviation",
+                                           "difference", "interval", "verdict"};
     static const char *const shown[] = {"network",      "change",       "accuracy",
                                         "loss",         "difference",   "difference_error",
                                         "became_right", "became_wrong", "verdict"};
@@ -302,6 +350,15 @@ static int finish(const program_options *s, const void *state, const table *raw,
                 "network's\n",
                 w->pictures);
     table_print_columns(to, shown, sizeof shown / sizeof *shown, table_rows(to), report_stream());
+    compare_seeds(w, raw, tables[1]);
+    bool several = false;
+    for (int64_t row = 0; row < table_rows(tables[1]); row++)
+        several = several || cell_integer(tables[1], row, "seeds") > 1;
+    if (several) {
+        report_text("\nover the seeds of training, and the differences seed by seed\n");
+        table_print_columns(tables[1], of_seeds, sizeof of_seeds / sizeof *of_seeds,
+                            table_rows(tables[1]), report_stream());
+    }
     return EXIT_PASS;
 }
 
@@ -317,7 +374,7 @@ const experiment networks_accuracy = {
                 "pictures, if Debian's package dataset-fashion-mnist is installed; --dataset\n"
                 "FOLDER takes those of a folder.",
     .outputs = outputs,
-    .output_count = 1,
+    .output_count = sizeof outputs / sizeof *outputs,
     .plot = "networks/accuracy.gp",
     .raw_columns = raw_columns,
     .raw_column_count = sizeof raw_columns / sizeof *raw_columns,

@@ -32,12 +32,12 @@ static const char *verdict_of(const spread *s)
 #define SEEDS_ROW(X)                                                                               \
     X(TEXT, operator, "", "the attention of every block", of->operator_name)                       \
     X(TEXT, variant, "", "of the operator", of->variant)                                           \
-    X(TEXT, change, "", "with which the networks were trained; none: nothing", of->change)         \
+    X(TEXT, change, "", "of the networks, before or after training; none: nothing", of->change)    \
     X(INTEGER, epochs, "", "of training", of->epochs)                                              \
     X(INTEGER, steps, "", "in all of them", of->steps)                                             \
-    X(INTEGER, seeds, "", "that were to be trained", own.all)                                      \
+    X(INTEGER, seeds, "", "of training", own.all)                                                  \
     X(INTEGER, finished, "", "of them; the others came to numbers that are not finite", own.count) \
-    X(REAL_IF, accuracy, "", "mean share of the test set classified rightly", own.count > 0,       \
+    X(REAL_IF, accuracy, "", "mean share of the test pictures classified rightly", own.count > 0,  \
       own.mean)                                                                                    \
     X(REAL_IF, deviation, "", "standard deviation over the seeds; missing for one", own.count > 1, \
       own.deviation)                                                                               \

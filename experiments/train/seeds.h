@@ -5,13 +5,13 @@
 
 #include "common/experiment.h"
 
-/* What came of one training. */
+/* What came of one training, with a change of the network before it or after it. */
 typedef struct {
     const char *operator_name, *variant, *change;
     int64_t seed;
     bool finished; /* false: a loss or a gradient was not finite, or the training was not run */
     int64_t epochs, steps;
-    double accuracy; /* on the test set at the end */
+    double accuracy; /* on the test pictures */
 } seed_result;
 
 enum { SEEDS_COLUMNS = 13 };

@@ -193,7 +193,13 @@ def changes():
         words = ["run", "networks/epochs", "--network", files["soft-code", change, 1], "--samples", "1", "--out", "again"]
         child = subprocess.run([program, *words], capture_output=True, text=True)
         check(child.returncode == code and ("no Newton-Raphson" in child.stderr) == (code == 2), f"{change}: {child.stderr}")
-    seeds_table(accuracies)
+    seeds_table("changed/train_seeds.csv", accuracies)
+    changed_afterwards(files["sima-paper", "relu", 2], [files["sima-paper", "none", seed] for seed in (2, 1, 3)])
+    subprocess.run([program, *BRIEF, "--operator", "xnorm", "--change", "layer-norm", "--out", "normed"], check=True,
+                   capture_output=True)
+    child = subprocess.run([program, "run", "networks/accuracy", "--network", "normed/trained/xnorm-paper-layer-norm-seed1.npz",
+                            "--out", "again"], capture_output=True, text=True)
+    check(child.returncode == 3 and "an operator of the library" in child.stderr, f"a network with LN: {child.stderr}")
     for operator, change, seed, says in (("soft", "pol", 1, "pool"), ("soft", "noise-1", 1, "expected one of none"),
                                          ("sima", "pool", 1, "only for soft, softpp"),
                                          ("soft", "random", 2 ** 53 + 1, "expected at most")):
@@ -202,10 +208,25 @@ def changes():
         check(child.returncode == 2 and says in child.stderr and child.stderr.count("\n") == 1, f"{more}: {child.stderr}")
 
 
-def seeds_table(accuracies):
-    """train_seeds.csv is what the accuracies of three seeds make."""
+def changed_afterwards(trained_with, networks):
+    """accuracy_seeds.csv: of the seeds 2, 1 and 3; not of a network that was trained with a change, nor of seed 2 again."""
+    given = ",".join([trained_with, *networks, shutil.copy(networks[0], "again.npz")])
+    subprocess.run([program, "run", "networks/accuracy", "--dataset", "data", "--network", given, "--out", "seeds"], check=True,
+                   capture_output=True)
+    with open("seeds/networks/accuracy.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    draws, seeds = {}, {pathlib.Path(network).name: seed for network, seed in zip(networks, (2, 1, 3))}
+    for row in (row for row in table if row["network"] in seeds):
+        key = "sima-paper", row["change"], seeds[row["network"]]
+        draws.setdefault(key, []).append(float(row["accuracy"]))
+    check({len(of) for of in draws.values()} == {1, 3}, "3 draws of noise")
+    seeds_table("seeds/networks/accuracy_seeds.csv", {key: statistics.mean(of) for key, of in draws.items()})
+
+
+def seeds_table(path, accuracies):
+    """A table over seeds is what the accuracies of three seeds make."""
     quantile = 0.95 * (2 / (1 - 0.95 ** 2)) ** 0.5  # of Student's t with 2 degrees of freedom, at 0.975
-    with open("changed/train_seeds.csv", newline="") as file:
+    with open(path, newline="") as file:
         table = list(csv.DictReader(file))
     check(len(table) == len(accuracies) // 3, f"{len(table)} networks")
     for row in table:

@@ -107,6 +107,9 @@ Test(train_model, a_change_is_in_the_network)
         {"sima", "no-norm", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"softmax", "symmetric", -KEYS, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"sima", "one-head", 0, 1, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"xnorm", "l2-queries", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"xnorm", "p-norm", 2, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"xnorm", "layer-norm", 4 * 64 - 2, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         static float values[1 << 19];
