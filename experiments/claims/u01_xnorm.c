@@ -8,6 +8,7 @@
 
 #include "claims/claims.h"
 #include "claims/direct.h"
+#include "claims/miniature.h"
 #include "common/report.h"
 
 /* XNorm with K^T V normalised along `axis`, gamma 1, no epsilon. */
@@ -446,6 +447,12 @@ static void tabulate_ranges(const claim_run *run, bool own_values, verdict *v,
     }
 }
 
+static const miniature_change u05_trained[] = {{"none", "XNorm"},
+                                               {"layer-norm", "LN"},
+                                               {"group-norm", "GN of 4 groups"},
+                                               {"instance-norm", "IN"},
+                                               {0}};
+
 static int judge_u05(const claim_run *run, verdict *v)
 {
     range_growth own[RANGES], same[RANGES];
@@ -457,17 +464,19 @@ static int judge_u05(const claim_run *run, verdict *v)
     tabulate_ranges(run, false, v, same);
     fprintf(v->notes, "\nWith V = K the sums KᵀV do not cancel: it is the extreme case, not the "
                       "usual one.\n");
+    char *trained = miniature_trained(v, "xnorm", u05_trained);
     v->kind = VERDICT_OBSERVED;
     verdict_set(
         &v->measured,
         "that training fails is not testable here (A18). Largest output, %d to %d tokens, V "
         "independent: XNorm × %.2g, LN × %.2g, GN × "
         "%.2g, IN × %.2g; ℓ2 of Q alone × %.2g (V = K: × %.2g), of KᵀV alone × %.2g. Tokens "
-        "× 10: × %.2g, × %.2g, × %.2g, × %.2g; × %.2g, × %.2g",
+        "× 10: × %.2g, × %.2g, × %.2g, × %.2g; × %.2g, × %.2g. %s",
         U05_FEW, U05_MANY, own[RANGE_BOTH].more, own[RANGE_LN].more, own[RANGE_GN].more,
         own[RANGE_IN].more, own[RANGE_QUERY].more, same[RANGE_QUERY].more, own[RANGE_STATE].more,
         own[RANGE_BOTH].larger, own[RANGE_LN].larger, own[RANGE_GN].larger, own[RANGE_IN].larger,
-        own[RANGE_QUERY].larger, own[RANGE_STATE].larger);
+        own[RANGE_QUERY].larger, own[RANGE_STATE].larger, trained);
+    free(trained);
     verdict_set(&v->bound, "γ² for XNorm, d for LN; none for one side alone");
     return EXIT_PASS;
 }
@@ -877,9 +886,10 @@ const claim ufo_vit_claims[] = {
         .source = "UFO-ViT Tab. 3, § 4.1",
         .statement = "We show that most of the other normalization methods failed to train. … "
                      "[Tab. 3:] XNorm → LN, GN, IN Failed",
-        .method = "The range of the output against the number and the size of tokens: XNorm, LN, "
-                  "GN of 4 groups and IN in its place, and one ℓ2 norm alone; V independent of K, "
-                  "and V = K for comparison. Nothing is trained.",
+        .method =
+            "The range of the output against the number and the size of tokens: XNorm, LN, "
+            "GN of 4 groups and IN in its place, and one ℓ2 norm alone; V independent of K, "
+            "and V = K for comparison. In miniature: small networks that are trained with each.",
         .corrected =
             "LN bounds the output whatever the number and the size of the tokens, as XNorm does: "
             "range does not tell why it failed. With one ℓ2 norm the output is not bounded: tokens "
