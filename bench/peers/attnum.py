@@ -196,10 +196,12 @@ class Plan:
         return self.ready(self.calls.atn_attention_forward, self.group("atn_attention_inputs", q, k, v),
                           self.view(y))
 
-    def backward(self, q, k, v, dy, dq, dk, dv, after_forward=False):
-        """after_forward: the last call was forward, on the same numbers, whose intermediate results are used again."""
-        gradients = self.group("atn_gradients", dq, dk, dv)
-        gradients[0].after_forward = after_forward
+    def backward(self, q, k, v, dy, dq, dk, dv, y=None):
+        """y: the last call was forward, on the same numbers, and wrote y; its intermediate results are used again."""
+        gradients, output = self.group("atn_gradients", dq, dk, dv), self.view(y)
+        if y is not None:
+            gradients[0].after_forward, gradients[0].y = True, ctypes.addressof(output)
+        gradients[1].append(output)
         return self.ready(self.calls.atn_attention_backward, self.group("atn_attention_inputs", q, k, v),
                           self.view(dy), gradients)
 

@@ -166,7 +166,7 @@ class Case:
         if work == "forward":
             return forward
         backward = self.plan.backward(*inputs, self.dy.data_ptr(),
-                                      *(address(self.outputs.get(key)) for key in "qkv"), after_forward=True)
+                                      *(address(self.outputs.get(key)) for key in "qkv"), y=self.y.data_ptr())
 
         def training():
             forward()

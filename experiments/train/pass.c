@@ -397,6 +397,7 @@ static atn_status attend_backward(pass *p, int64_t index, real *gradient)
     int64_t width = p->m->shape.width;
     attention_tokens t = tokens_of(p, b);
     atn_tensor dy = heads_of(p, p->dattended, width), dt[PARTS];
+    atn_tensor y = heads_of(p, b->attended, width);
     for (int64_t k = 0; k < p->m->inputs; k++)
         dt[k] = heads_of(p, p->dparts[k], width);
     if (p->crossnorm) {
@@ -407,7 +408,8 @@ static atn_status attend_backward(pass *p, int64_t index, real *gradient)
     atn_gradients gradients = {.q = &dt[0],
                                .k = t.k.data ? &dt[1] : NULL,
                                .v = &dt[p->m->inputs - 1],
-                               .after_forward = true};
+                               .after_forward = true,
+                               .y = &y};
     /* described with the gradient's array as data, the tensors are those to write */
     atn_attention_desc of_gradient = model_attention(p->m, index, REAL_DTYPE, gradient);
     for (int i = 0; i < ATN_PARAMETER_COUNT; i++)

@@ -152,8 +152,9 @@ typedef struct atn_plan atn_plan;
  * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
  * nystromformer does in any case. Sampling by rpcholesky and greedy needs n (m + 2) doubles per
  * thread, by leverage and kmeans 2 n plus an amount that does not grow with n; kmeans keeps n
- * numbers per head; on CUDA softmax, linformer and nystromformer keep four numbers per query of
- * every head. Nothing else grows with n, and no array has n n_k, n m or n M elements.
+ * numbers per head; softmax keeps two numbers per query of every head and, for backward, two per
+ * query for each thread; on CUDA softmax, linformer and nystromformer keep four numbers per query
+ * of every head. Nothing else grows with n, and no array has n n_k, n m or n M elements.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Indices and uniforms are then checked
@@ -230,6 +231,10 @@ typedef struct {
      * not computed again, nor inputs searched for NaN (CUDA: soft and softpp alone). false is
      * always correct. */
     bool after_forward;
+    /* With after_forward: what that call wrote to its `out`, not changed since; or null, which is
+     * always correct, but where there are more than 256 keys (f64: 128) softmax then computes it
+     * again on the CPU. No bit depends on it. */
+    const atn_tensor *y;
 } atn_gradients;
 
 /* Vector-Jacobian product: with Y = attention(Q, K, V; parameters) and `dout` the derivative of a

@@ -272,11 +272,12 @@ static atn_status check_argument(const atn_plan *plan, argument *a)
     return ATN_OK;
 }
 
-enum { IN_Q, IN_K, IN_V, IN_DOUT, IN_COUNT };
+enum { IN_Q, IN_K, IN_V, IN_DOUT, IN_Y, IN_COUNT };
 
-/* Fills in[]; tensors that are null and need not be given stay null. */
+/* Fills in[]; tensors that are null and need not be given stay null. gradients: backward's. */
 static atn_status check_inputs(const atn_plan *plan, const atn_attention_inputs *inputs,
-                               const atn_tensor *dout, bool backward, argument in[IN_COUNT])
+                               const atn_tensor *dout, bool backward,
+                               const atn_gradients *gradients, argument in[IN_COUNT])
 {
     atn_context *c = plan->context;
     const atn_attention_shape *s = &plan->shape;
@@ -286,7 +287,8 @@ static atn_status check_inputs(const atn_plan *plan, const atn_attention_inputs 
     in[IN_K] = (argument){"k", inputs->k, s->key_tokens, s->dim, {0}};
     in[IN_V] = (argument){"v", inputs->v, s->key_tokens, s->value_dim, {0}};
     in[IN_DOUT] = (argument){"dout", dout, s->tokens, s->value_dim, {0}};
-    const bool given[IN_COUNT] = {true, inputs->k != NULL, true, backward};
+    in[IN_Y] = (argument){"y", gradients ? gradients->y : NULL, s->tokens, s->value_dim, {0}};
+    const bool given[IN_COUNT] = {true, inputs->k != NULL, true, backward, in[IN_Y].tensor};
     atn_status status = check_capability(c, plan->row, inputs->k != NULL, ATN_CAN_CROSS,
                                          "K different from Q (k must be null)");
     for (int i = 0; status == ATN_OK && i < IN_COUNT; i++)
@@ -376,7 +378,7 @@ atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inp
         return ATN_ERR_NULL;
     argument in[IN_COUNT] = {0};
     argument result = {"out", out, plan->shape.tokens, plan->shape.value_dim, {0}};
-    atn_status status = check_inputs(plan, inputs, NULL, false, in);
+    atn_status status = check_inputs(plan, inputs, NULL, false, NULL, in);
     if (status == ATN_OK)
         status = check_output(plan, &result, inputs, in, NULL, 0);
     if (status == ATN_OK)
@@ -440,7 +442,7 @@ static atn_status check_backward(const atn_plan *plan, const atn_attention_input
                                  const atn_tensor *dout, const atn_gradients *gradients,
                                  argument in[IN_COUNT])
 {
-    atn_status status = check_inputs(plan, inputs, dout, true, in);
+    atn_status status = check_inputs(plan, inputs, dout, true, gradients, in);
     if (status == ATN_OK && plan->desc.storage != ATN_STORAGE_NATIVE)
         status = core_fail(plan->context, ATN_ERR_UNSUPPORTED,
                            "backward in storage %s: only forward calls emulate narrow types",
@@ -519,6 +521,7 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
     }
     atn_attention_inputs seen = views_of(inputs, in);
     views.after_forward = gradients->after_forward && plan->forwarded;
+    views.y = views.after_forward && gradients->y ? &in[IN_Y].view : NULL;
     plan->called = true;
     plan->forwarded = false;
     return plan->family->backward(plan->context, plan->state, &seen, &in[IN_DOUT].view, &views,

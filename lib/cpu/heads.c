@@ -89,11 +89,18 @@ static real *matrix_of(const atn_tensor *t, int64_t piece)
     return atn_tensor_matrix(t, piece / t->heads, piece % t->heads);
 }
 
+static bool masked(const call *c)
+{
+    return c->in->query_mask || c->in->key_mask;
+}
+
 static void point_to_gradients(const call *c, int64_t piece, head *h)
 {
     const atn_gradients *g = c->gradients;
     const atn_tensor *grad_k = g->k ? g->k : g->q;
     h->grad_out = matrix_of(c->dout, piece);
+    h->y = g->y && !masked(c) ? matrix_of(g->y, piece) : NULL;
+    h->y_stride = g->y ? g->y->row_stride : 0;
     h->grad_q = matrix_of(g->q, piece);
     h->grad_k = matrix_of(grad_k, piece);
     h->grad_v = matrix_of(g->v, piece);
@@ -219,11 +226,6 @@ static head gathered_head(const call *c, const head *whole, int64_t piece)
     return h;
 }
 
-static bool masked(const call *c)
-{
-    return c->in->query_mask || c->in->key_mask;
-}
-
 static head open_head(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
@@ -340,6 +342,7 @@ static void forward_part(const call *c, int64_t piece, int64_t part, int64_t par
     if (c->heads->nonfinite[piece])
         return;
     h.nonfinite = &nonfinite;
+    h.first = first;
     h.n = head_smaller(end, h.n) - first;
     h.q += first * h.q_stride;
     h.out += first * h.out_stride;

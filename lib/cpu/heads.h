@@ -15,6 +15,7 @@ typedef struct {
     int64_t batch;                /* which entry of the batch */
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
     int64_t length, key_length;   /* with padding */
+    int64_t first;                /* of the head's queries: that of a part of them, else 0 */
     const int64_t *positions;     /* of query i with padding: core_position(positions, i) */
     const int64_t *key_positions; /* likewise, of key j */
     const real *q, *k, *v;        /* k = q where the call's k is null */
@@ -24,6 +25,8 @@ typedef struct {
     /* backward only; gradients are added to, or overwritten if the operator asks for it. grad_k may
      * be the same memory as grad_q */
     const real *grad_out;
+    const real *y; /* what forward left in out, of the same inputs and not rounded; or null */
+    int64_t y_stride;
     real *grad_q, *grad_k, *grad_v;
     int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's, dense; null: not wanted */

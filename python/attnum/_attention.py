@@ -161,7 +161,7 @@ class Plan(Context):
         must(lib.atn_attention_plan(self._context, self._desc, self._shape, pointer), self._context)
         self._plan = pointer[0]
         self.op, self.layout, self.status = op, layout, Status.OK
-        self._views = {name: ffi.new("atn_tensor *") for name in ("q", "k", "v", "out", "dout", "dq", "dk", "dv")}
+        self._views = {name: ffi.new("atn_tensor *") for name in ("q", "k", "v", "out", "dout", "y", "dq", "dk", "dv")}
         self._dense: dict[str, Any] = {}  # sizes and type of the array that a view shows, where that is dense
         self._inputs = ffi.new("atn_attention_inputs *", {"q": self._views["q"]})
         self._lock = threading.Lock()
@@ -267,13 +267,14 @@ class Plan(Context):
 
     def backward(self, dout: Any, q: Any, k: Any = None, v: Any = None, *, out: dict[str, Any] | None = None,
                  parameters: tuple[str, ...] = (), query_mask: Any = None, key_mask: Any = None,
-                 after_forward: bool = False) -> dict[str, Any]:
+                 after_forward: bool = False, y: Any = None) -> dict[str, Any]:
         """The vector-Jacobian product: with dout the derivative of a scalar by Y, its derivatives by q, k (where k is
         given) and v, of their shapes, and by each of `parameters` (listed("parameter")), of the shape it was given in.
         They are written to the arrays of `out`, by the same names, or to new ones, and returned as a dict. Needs no
         call before. `gradient` of soft and softpp says how the inverse is differentiated (listed("gradient")).
         after_forward: the plan's last call was forward, and the numbers in q, k, v and the parameters are still the
-        same; what it summed over the tokens is then used again."""
+        same; what it summed over the tokens is then used again, and so is y, what that call returned, where it is
+        given."""
         out = out or {}
         s = self._shape
         names = {"q": (s.tokens, s.dim), "k": (s.key_tokens, s.dim), "v": (s.key_tokens, s.value_dim)}
@@ -284,6 +285,9 @@ class Plan(Context):
         with self._lock:
             inputs = self._set_inputs(q, k, v, query_mask, key_mask)
             alive, results = [self._set("dout", dout)], {}
+            if y is not None:
+                alive.append(self._set("y", y))
+                gradients.y = self._views["y"]
             for (name, (rows, cols)), given in zip(names.items(), inputs):
                 if not given:
                     continue

@@ -232,7 +232,7 @@ atn_status attention_run_backward(attention_run *r, atn_context *context)
     return status;
 }
 
-atn_status attention_run_training(attention_run *r, atn_context *context)
+atn_status attention_run_training(attention_run *r, atn_context *context, bool give_y)
 {
     atn_plan *plan;
     attention_placed p;
@@ -240,6 +240,7 @@ atn_status attention_run_training(attention_run *r, atn_context *context)
     poison_gradients(r);
     attention_run_place(r, context, &p);
     p.gradients.after_forward = true;
+    p.gradients.y = give_y ? &p.out : NULL;
     atn_status status = atn_attention_plan(context, &p.desc, &r->c->shape, &plan);
     if (status == ATN_OK)
         status = atn_attention_forward(plan, &p.inputs, &p.out, &r->info);

@@ -81,8 +81,8 @@ void attention_placed_close(attention_placed *placed);
 atn_status attention_run_forward(attention_run *run, atn_context *context);
 atn_status attention_run_backward(attention_run *run, atn_context *context);
 
-/* One plan: forward, then backward that reuses what forward computed. */
-atn_status attention_run_training(attention_run *run, atn_context *context);
+/* One plan: forward, then backward that reuses what forward computed; give_y: and its output. */
+atn_status attention_run_training(attention_run *run, atn_context *context, bool give_y);
 
 /* Whether a forward (backward) call wrote every element of its results and nothing else. */
 bool attention_run_clean(const attention_run *run, bool backward);

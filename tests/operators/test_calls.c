@@ -260,7 +260,7 @@ Test(calls, backward_after_forward_has_the_same_bits)
                 attention_run alone = attention_run_make(&c, kind % GUARDED_LAYOUT_COUNT);
                 attention_run both = attention_run_make(&c, kind % GUARDED_LAYOUT_COUNT);
                 atn_status first = attention_run_backward(&alone, context);
-                atn_status second = attention_run_training(&both, context);
+                atn_status second = attention_run_training(&both, context, kind % 2);
                 cr_expect(first >= 0 && first == second, "%s, case %d: %s and %s (%s)",
                           attention_case_label(&c), kind, atn_status_name(first),
                           atn_status_name(second), atn_last_error(context));
@@ -287,6 +287,83 @@ static void expect_same_gradients(const attention_run *want, const attention_run
         cr_expect(!got->gradients[i].memory ||
                       guarded_same_bits(&want->gradients[i], &got->gradients[i]),
                   "%s, %s: %s", attention_case_label(want->c), what, attention_slot_name(i));
+}
+
+/* More than one block of keys, where softmax's backward reads what forward kept of each query: with
+ * Y and without, in parts of a head and as a whole, and in nystromformer, for which m = n is
+ * softmax. */
+Test(calls, softmax_after_forward_has_the_same_bits)
+{
+    static const struct {
+        atn_operator op;
+        int64_t landmarks;
+        bool causal, padding, optional; /* optional: with nystromformer's residual */
+        int64_t heads;
+    } rows[] = {
+        {ATN_SOFTMAX, 0, false, false, false, 1},
+        {ATN_SOFTMAX, 0, false, false, false, 5},
+        {ATN_SOFTMAX, 0, true, false, false, 1},
+        {ATN_SOFTMAX, 0, false, true, false, 2},
+        {ATN_NYSTROMFORMER, 300, false, false, false, 2},
+        {ATN_NYSTROMFORMER, 300, false, false, true, 2},
+        {ATN_NYSTROMFORMER, 9, false, false, false, 2},
+        {ATN_NYSTROMFORMER, 9, false, false, true, 1},
+        {ATN_NYSTROMFORMER, 270, false, false, false, 1},
+        {ATN_NYSTROMFORMER, 270, false, false, true, 1},
+    };
+    atn_context *context = fixture_context(4, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && fixture_device() == ATN_CPU; i++)
+        for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
+            attention_choice choice = {.op = rows[i].op,
+                                       .dtype = (atn_dtype)dtype,
+                                       .shape = {1, rows[i].heads, 300, 5, 4, 0},
+                                       .causal = rows[i].causal,
+                                       .padding = rows[i].padding,
+                                       .optional = rows[i].optional,
+                                       .cross = true,
+                                       .seed = 61};
+            attention_case c = attention_case_make(&choice);
+            c.desc.nystromformer.landmarks =
+                rows[i].landmarks; /* the case itself has less than n */
+            attention_run alone = attention_run_make(&c, 0);
+            cr_expect(attention_run_backward(&alone, context) >= 0);
+            for (int give_y = 0; give_y < 2; give_y++) {
+                attention_run both = attention_run_make(&c, 0);
+                cr_expect(attention_run_training(&both, context, give_y) >= 0);
+                expect_same_gradients(&alone, &both, give_y ? "given Y" : "without Y");
+                attention_run_free(&both);
+            }
+            attention_run_free(&alone);
+            attention_case_free(&c);
+        }
+    atn_context_free(context);
+}
+
+/* Y is what forward wrote, and of its shape. */
+Test(calls, y_of_another_shape_is_refused)
+{
+    atn_context *context = fixture_context(1, NULL);
+    attention_case c = case_after_forward(ATN_SOFTMAX, 0, USUAL);
+    attention_run run = attention_run_make(&c, 0);
+    attention_placed p;
+    atn_plan *plan;
+    attention_run_place(&run, context, &p);
+    cr_assert_eq(atn_attention_plan(context, &p.desc, &c.shape, &plan), ATN_OK);
+    atn_tensor other = p.out;
+    other.rows--;
+    p.gradients.y = &other;
+    cr_expect_eq(atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, NULL),
+                 ATN_ERR_SHAPE);
+    cr_expect(strncmp(atn_last_error(context), "y: ", 3) == 0, "%s", atn_last_error(context));
+    p.gradients.y = p.gradients.v;
+    atn_status status = atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, NULL);
+    cr_expect(status < 0 && strstr(atn_last_error(context), "overlap"), "%s",
+              atn_last_error(context));
+    atn_plan_free(plan);
+    attention_placed_close(&p);
+    attention_run_free(&run);
+    attention_case_free(&c);
+    atn_context_free(context);
 }
 
 /* A plan that is called with other inputs: each forward replaces what the one before left, and

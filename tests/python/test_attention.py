@@ -78,6 +78,17 @@ class Judged(unittest.TestCase):
         np.testing.assert_array_equal(kept["q"], alone["q"])
         self.assertFalse((plan.backward(V, Q, K, 2 * V)["q"] == alone["q"]).all())
 
+    def test_backward_reads_y(self):
+        q, k, v = (np.random.default_rng(i).standard_normal((1, 1, 300, 4)) for i in range(3))  # more than 128 keys
+        plan = attnum.Plan.of("softmax", q, k, v)
+        alone, y = plan.backward(v, q, k, v), plan(q, k, v)
+        both = plan.backward(v, q, k, v, after_forward=True, y=y)
+        for name in "qkv":
+            np.testing.assert_array_equal(both[name], alone[name])
+        plan(q, k, v)
+        other = plan.backward(v, q, k, v, after_forward=True, y=2 * y)["q"]  # dY.Y is twice what it should be
+        self.assertFalse((other == alone["q"]).any())
+
     def test_bf16_needs_an_array_type(self):
         with self.assertRaisesRegex(attnum.ArgumentError, "bf16.*NumPy"):
             attnum.Plan("softmax", N, 4, dtype="bf16")

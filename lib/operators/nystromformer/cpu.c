@@ -26,7 +26,8 @@ typedef struct {
     /* state */
     real *numbers, *a, *query_means, *key_means;
     real *grad_a, *grad_query_means, *grad_key_means;
-    real *summary; /* U = B V */
+    real *summary;                            /* U = B V */
+    real *tokens_softmax, *landmarks_softmax; /* the states of F's and B's */
     /* work, after that of the softmax */
     real *grad_summary;
     real *solved, *grad_solved; /* Z U */
@@ -38,11 +39,12 @@ static bool is_exact(const atn_attention_desc *desc, int64_t n, int64_t n_k)
     return desc->nystromformer.landmarks == n && n == n_k;
 }
 
-/* For F, A and B, whose keys are m landmarks or n_k tokens. */
-static int64_t softmax_work(int64_t m, int64_t n_k, int64_t d, int64_t dv)
+/* For F, of n tokens that attend to m landmarks, and B, of m landmarks that attend to n_k tokens.
+ */
+static int64_t softmax_work(int64_t m, int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
-    int64_t landmarks = R(softmax_reals)(m, d, dv), tokens = R(softmax_reals)(n_k, d, dv);
-    return landmarks > tokens ? landmarks : tokens;
+    int64_t f = R(softmax_reals)(n, m, d, dv), b = R(softmax_reals)(m, n_k, d, dv);
+    return f > b ? f : b;
 }
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
@@ -50,9 +52,12 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t m = desc->nystromformer.landmarks, d = shape->dim, dv = shape->value_dim;
     *head_reals = NUMBERS;
-    *thread_reals = softmax_work(m, shape->key_tokens, d, dv);
-    if (is_exact(desc, shape->tokens, shape->key_tokens))
+    *thread_reals = softmax_work(m, shape->tokens, shape->key_tokens, d, dv);
+    if (is_exact(desc, shape->tokens, shape->key_tokens)) {
+        *head_reals += R(softmax_state)(shape->tokens, m);
         return;
+    }
+    *head_reals += R(softmax_state)(shape->tokens, m) + R(softmax_state)(m, shape->key_tokens);
     *head_reals += 2 * m * m + 4 * m * d + m * dv;
     *thread_reals += m * (3 * dv + m) + R(nystrom_inverse_work)(&desc->nystromformer, m);
 }
@@ -60,11 +65,15 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static pieces split(const head *h)
 {
     int64_t m = h->desc->nystromformer.landmarks;
-    real *state = h->state, *work = h->work + softmax_work(m, h->key_length, h->d, h->dv);
+    real *state = h->state,
+         *work = h->work + softmax_work(m, h->length, h->key_length, h->d, h->dv);
     pieces p = {.exact = is_exact(h->desc, h->length, h->key_length), .m = m};
     p.numbers = head_take(&state, NUMBERS);
+    p.tokens_softmax = state;
     if (p.exact)
         return p;
+    head_take(&state, R(softmax_state)(h->length, m));
+    p.landmarks_softmax = head_take(&state, R(softmax_state)(m, h->key_length));
     p.a = head_take(&state, m * m);
     p.query_means = head_take(&state, m * h->d);
     p.key_means = head_take(&state, m * h->d);
@@ -84,9 +93,12 @@ static pieces split(const head *h)
 static head landmarks_to_tokens(const head *h, const pieces *p)
 {
     head b = *h;
-    b.n = p->m;
+    b.n = b.length = p->m;
+    b.state = p->landmarks_softmax;
     b.q = p->query_means;
     b.out = p->summary;
+    b.y = b.desc->storage == ATN_STORAGE_NATIVE ? p->summary : NULL; /* as solve leaves it */
+    b.y_stride = h->dv;
     b.grad_out = p->grad_summary;
     b.grad_q = p->grad_query_means;
     b.q_stride = b.grad_q_stride = h->d;
@@ -94,13 +106,30 @@ static head landmarks_to_tokens(const head *h, const pieces *p)
     return b;
 }
 
+/* What forward's last softmax wrote, if Y is that; or null. */
+static const real *softmax_output(const head *h)
+{
+    return h->desc->residual.data ? NULL : h->y;
+}
+
+/* m = n = n_k: the tokens attend to the tokens. */
+static head tokens_to_tokens(const head *h, const pieces *p)
+{
+    head s = *h;
+    s.state = p->tokens_softmax;
+    s.y = softmax_output(h);
+    return s;
+}
+
 /* F: the tokens attend to the landmarks, whose values are Z B V. */
 static head tokens_to_landmarks(const head *h, const pieces *p)
 {
     head f = *h;
     f.n_k = f.key_length = p->m;
+    f.state = p->tokens_softmax;
     f.k = p->key_means;
     f.v = p->solved;
+    f.y = softmax_output(h);
     f.grad_k = p->grad_key_means;
     f.grad_v = p->grad_solved;
     f.k_stride = f.grad_k_stride = h->d;
@@ -314,7 +343,8 @@ static void forward(const head *h)
 {
     pieces p = split(h);
     if (p.exact) {
-        R(softmax_forward)(h);
+        head s = tokens_to_tokens(h, &p);
+        R(softmax_forward)(&s);
     } else {
         solve(h, &p);
         head f = tokens_to_landmarks(h, &p);
@@ -340,7 +370,8 @@ static void backward(const head *h)
     if (h->desc->residual.data)
         residual_backward(h);
     if (p.exact) {
-        R(softmax_backward)(h);
+        head s = tokens_to_tokens(h, &p);
+        R(softmax_backward)(&s);
         return;
     }
     clear(m * m, p.grad_a);

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Softmax attention (Vaswani et al. 2017, Eq. 1) over blocks of queries and keys: a row's maximum
  * and sum are updated block by block (Milakov and Gimelshein 2018), without storing n x n
- * logits. */
+ * logits.
+ *
+ * Backward, with P_ij = exp(c (q_i.k_j - largest_i)) / sum_i and dP = dY V^T:
+ *   dV = P^T dY,   c dS = c P (dP - mean),   dQ = c dS K,   dK = c dS^T Q,
+ * where mean_i = sum_j P_ij dP_ij = dY_i.Y_i (Dao et al. 2022). With maxima, sums and Y from
+ * forward, or computed again, a block of keys meets all queries while its gradients stay in a
+ * cache. */
 #include <string.h>
 
 #include "operators/checks.h"
@@ -16,17 +22,68 @@
 enum { QUERIES = 768, ROWS = 32, MOST_ROWS = 48, KEYS = 1024 / sizeof(real), QUERY_GROUP = 64 };
 _Static_assert((int)MOST_ROWS <= (int)SOFTMAX_GROUP, "softmax_raise takes no more rows");
 
-/* A block of queries and the state of their softmax after the keys seen so far. Sums are relative
- * to exp(c largest). */
+/* ---- Memory ---- */
+
+/* What forward keeps of each query if there is more than one block of keys. */
 typedef struct {
-    int64_t first, count;
-    real largest[QUERIES];         /* q.k; -infinity: no key seen */
-    int64_t largest_at[QUERIES];   /* the key of the largest */
-    double sum[QUERIES];           /* of the weights */
-    double largest_slope[QUERIES]; /* backward: dP at largest_at */
-    double pivot[QUERIES];         /* backward: see softmax_pivot */
-    double slope[QUERIES];         /* backward: the mean of dP - pivot; first its sum */
-} queries;
+    real *largest; /* q.k; -infinity: no key is seen */
+    real *factor;  /* 1 / sum of exp(c (q.k - largest)); 0: no key is seen */
+} kept_rows;
+
+/* A thread's: a block of keys and values, transposed, a strip of weights and, for backward, of dP;
+ * for several blocks also the rows' pivots and means, Y of a block of queries, and queries with
+ * sums of their own. */
+typedef struct {
+    real *keys, *values, *weights, *slopes;
+    real *pivots, *means, *y, *some, *sums;
+} workspace;
+
+static bool has_blocks(int64_t n_k)
+{
+    return n_k > KEYS;
+}
+
+int64_t R(softmax_state)(int64_t n, int64_t n_k)
+{
+    return has_blocks(n_k) ? 2 * n : 0;
+}
+
+int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
+{
+    int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
+    int64_t queries = 2 * n + head_smaller(QUERIES, n) * dv + MOST_ROWS * (d + dv);
+    return block + (has_blocks(n_k) ? queries : 0);
+}
+
+static kept_rows rows_of(const head *h)
+{
+    return (kept_rows){h->state + h->first, h->state + h->length + h->first};
+}
+
+static workspace split(const head *h)
+{
+    real *free = h->work;
+    workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
+    w.weights = head_take(&free, KEYS * MOST_ROWS);
+    w.slopes = head_take(&free, KEYS * MOST_ROWS);
+    w.pivots = head_take(&free, h->length);
+    w.means = head_take(&free, h->length);
+    w.y = head_take(&free, head_smaller(QUERIES, h->length) * h->dv);
+    w.some = head_take(&free, MOST_ROWS * h->d);
+    w.sums = head_take(&free, MOST_ROWS * h->dv);
+    return w;
+}
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t n = shape->tokens, n_k = shape->key_tokens;
+    *thread_reals = R(softmax_reals)(n, n_k, shape->dim, shape->value_dim);
+    *head_reals = R(softmax_state)(n, n_k);
+}
+
+/* ---- Blocks ---- */
 
 /* A block of keys: K^T and, for backward, V^T, with columns padded to a multiple of
  * SIMD_COLUMNS. */
@@ -35,70 +92,16 @@ typedef struct {
     real *keys, *values;
 } key_block;
 
-/* What backward keeps of a strip of queries and a block of keys, of at most KEPT_KEYS keys: real
- * numbers alone, as which its memory is aligned. */
-enum { KEPT_KEYS = 16384, MOST_KEPT = KEPT_KEYS / KEYS };
-typedef struct {
-    real weights[MOST_ROWS * KEYS], slopes[MOST_ROWS * KEYS];
-    real largest[MOST_ROWS]; /* the maximum that the weights are relative to */
-} kept_strip;
-
-static int64_t kept_blocks(int64_t keys)
-{
-    return keys <= KEPT_KEYS ? (keys + KEYS - 1) / KEYS : 0;
-}
-
-/* K^T of a block of keys and a strip of weights; for backward also V^T and a strip of dY V^T, or
- * those of all blocks that it keeps. */
-int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv)
-{
-    int64_t block = KEYS * (d + dv), kept = (int64_t)(sizeof(kept_strip) / sizeof(real));
-    int64_t blocks = kept_blocks(keys);
-    return blocks > 0 ? blocks * (block + kept) : block + 2 * KEYS * MOST_ROWS;
-}
-
-static real *weights_of(const head *h)
-{
-    return h->work + KEYS * (h->d + h->dv);
-}
-
-static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
-                  int64_t *thread_reals, int64_t *head_reals)
-{
-    (void)desc;
-    *thread_reals = R(softmax_reals)(shape->key_tokens, shape->dim, shape->value_dim);
-    *head_reals = 0;
-}
-
-static void open_queries(const head *h, int64_t first, queries *b)
-{
-    b->first = first;
-    b->count = head_smaller(QUERIES, h->n - first);
-    for (int64_t i = 0; i < b->count; i++) {
-        b->largest[i] = -(real)INFINITY;
-        b->largest_at[i] = -1;
-        b->sum[i] = b->largest_slope[i] = b->pivot[i] = b->slope[i] = 0;
-    }
-}
-
-/* The number of rows of the strip that starts at `row`. */
-static int64_t strip_rows(const queries *b, int64_t row)
-{
-    int64_t left = b->count - row;
-    return left <= MOST_ROWS ? left : ROWS;
-}
-
-/* The next block of keys, transposed, in memory for KEYS (d + dv) numbers; false: the queries up to
- * `last` see no more keys. */
-static bool next_keys(const head *h, int64_t last, bool values, real *memory, key_block *k)
+/* The next block of keys, transposed; false: the queries up to `last` see no more keys. */
+static bool next_keys(const head *h, int64_t last, bool values, const workspace *w, key_block *k)
 {
     k->first += k->count;
     if (k->first >= h->n_k || !head_sees(h, last, k->first))
         return false;
     k->count = head_smaller(KEYS, h->n_k - k->first);
     k->width = whole_vectors(k->count);
-    k->keys = memory;
-    k->values = memory + KEYS * h->d;
+    k->keys = w->keys;
+    k->values = w->values;
     R(simd).transpose(k->count, h->d, h->k + k->first * h->k_stride, h->k_stride, k->keys,
                       k->width);
     if (values)
@@ -107,281 +110,306 @@ static bool next_keys(const head *h, int64_t last, bool values, real *memory, ke
     return true;
 }
 
-/* The part of a block that the last of some rows sees; no other row sees more. */
-static key_block visible_keys(const head *h, const queries *b, int64_t row, int64_t rows,
-                              const key_block *k)
+/* The number of rows of the next strip, of those that are left. */
+static int64_t strip_rows(int64_t left)
+{
+    return left <= MOST_ROWS ? left : ROWS;
+}
+
+/* The part of a block that a query sees, and with it all queries before it. */
+static key_block visible_keys(const head *h, int64_t last, const key_block *k)
 {
     key_block visible = *k;
-    visible.count = head_keys_seen(h, b->first + row + rows - 1, k->first, k->count);
+    visible.count = head_keys_seen(h, last, k->first, k->count);
     return visible;
 }
 
-static int64_t last_of(const queries *b)
-{
-    return b->first + b->count - 1;
-}
-
-/* q_i.k_j for a strip of queries; columns beyond the keys are 0. */
-static void products(const head *h, const queries *b, int64_t row, int64_t rows, const key_block *k,
+/* q_i.k_j for some queries, of which out has rows of KEYS; columns beyond the keys are 0. */
+static void products(const head *h, int64_t rows, const real *q, int64_t stride, const key_block *k,
                      real *out)
 {
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->d,
-              h->q + (b->first + row) * h->q_stride, h->q_stride, k->keys, k->width, 0, out, KEYS);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->d, q, stride, k->keys,
+              k->width, 0, out, KEYS);
 }
 
-/* A strip of queries and a block of keys. */
-typedef struct {
-    int64_t seen[MOST_ROWS];  /* the number of its keys that each query sees */
-    double before[MOST_ROWS]; /* the sums over earlier keys, relative to the new maximum */
-    double shrink[MOST_ROWS]; /* the factors by which they were rescaled */
-} strip;
-
-/* Turns products into weights, 0 for keys that are not seen. Each step runs over all rows, which
- * are independent of each other. places: also stores where the largest are. */
-static void advance(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
-                    bool places, real *products, strip *s)
+/* How many keys of a block each of some queries sees. */
+static void count_seen(const head *h, int64_t first, int64_t rows, const key_block *k,
+                       int64_t *seen)
 {
-    double c = core_logit_scale(h->desc, h->d), sums[MOST_ROWS];
-    real *largest = b->largest + row;
-    int64_t at[MOST_ROWS];
     for (int64_t i = 0; i < rows; i++)
-        s->seen[i] = head_keys_seen(h, b->first + row + i, k->first, k->count);
-    R(softmax_raise)(rows, s->seen, c, products, KEYS, largest, places ? at : NULL, s->shrink);
-    R(simd).exponential_rows(rows, s->seen, c, largest, products, KEYS, sums);
-    for (int64_t i = 0; i < rows; i++) {
-        real *weights = products + i * KEYS;
-        if (places && at[i] >= 0)
-            b->largest_at[row + i] = k->first + at[i];
-        s->before[i] = b->sum[row + i] * s->shrink[i];
-        b->sum[row + i] = s->before[i] + sums[i];
-        for (int64_t j = s->seen[i]; j < k->count; j++)
-            weights[j] = 0;
+        seen[i] = head_keys_seen(h, first + i, k->first, k->count);
+}
+
+static void clear_rest(int64_t from, int64_t to, real *row)
+{
+    for (int64_t j = from; j < to; j++)
+        row[j] = 0;
+}
+
+/* ---- Forward ---- */
+
+/* A block of queries and the state of their softmax after the keys seen so far. Sums are relative
+ * to exp(c largest). */
+typedef struct {
+    int64_t first, count;
+    real largest[QUERIES]; /* q.k; -infinity: no key seen */
+    double sum[QUERIES];   /* of the weights */
+    atn_storage storage;   /* of the weights */
+    real *out;             /* of the block */
+    int64_t stride;
+} queries;
+
+static void open_queries(const head *h, int64_t first, queries *b)
+{
+    b->first = first;
+    b->count = head_smaller(QUERIES, h->n - first);
+    for (int64_t i = 0; i < b->count; i++) {
+        b->largest[i] = -(real)INFINITY;
+        b->sum[i] = 0;
+        memset(b->out + i * b->stride, 0, (size_t)h->dv * sizeof(real));
     }
 }
 
-static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k)
+/* A strip of a block's queries, from `row` on, and a block of keys. Each step runs over all rows,
+ * which are independent of each other. */
+static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
+                          real *weights)
 {
-    real *weights = weights_of(h), *out = h->out + (b->first + row) * h->out_stride;
-    key_block visible = visible_keys(h, b, row, rows, k);
-    strip s;
+    const real *q = h->q + (b->first + row) * h->q_stride;
+    double c = core_logit_scale(h->desc, h->d), sums[MOST_ROWS], shrink[MOST_ROWS];
+    key_block visible = visible_keys(h, b->first + row + rows - 1, k);
+    real *largest = b->largest + row, *out = b->out + row * b->stride;
+    int64_t seen[MOST_ROWS];
     if (visible.count == 0)
         return;
-    products(h, b, row, rows, &visible, weights);
-    advance(h, b, row, rows, &visible, false, weights, &s);
-    for (int64_t i = 0; i < rows; i++)
-        if (s.shrink[i] != 1) /* most rows, which need no call */
-            R(scale_row)(h->dv, s.shrink[i], out + i * h->out_stride);
-    R(store)(h->desc->storage, rows, visible.count, weights, KEYS);
+    products(h, rows, q, h->q_stride, &visible, weights);
+    count_seen(h, b->first + row, rows, &visible, seen);
+    R(softmax_raise)(rows, seen, c, weights, KEYS, largest, NULL, shrink);
+    R(simd).exponential_rows(rows, seen, c, largest, weights, KEYS, sums);
+    for (int64_t i = 0; i < rows; i++) {
+        b->sum[row + i] = b->sum[row + i] * shrink[i] + sums[i];
+        clear_rest(seen[i], visible.count, weights + i * KEYS);
+        if (shrink[i] != 1) /* most rows, which need no call */
+            R(scale_row)(h->dv, shrink[i], out + i * b->stride);
+    }
+    R(store)(b->storage, rows, visible.count, weights, KEYS);
     real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, visible.count, weights, KEYS,
-              h->v + k->first * h->v_stride, h->v_stride, 1, out, h->out_stride);
+              h->v + k->first * h->v_stride, h->v_stride, 1, out, b->stride);
 }
 
-static void forward_block(const head *h, queries *b)
+/* Y of the block of queries from `first` on, its weights rounded to `storage`, and what is kept of
+ * its rows. Returns how many they are. */
+static int64_t attend(const head *h, int64_t first, atn_storage storage, const workspace *w,
+                      real *out, int64_t stride)
 {
-    real *out = h->out + b->first * h->out_stride;
-    for (int64_t i = 0; i < b->count; i++)
-        memset(out + i * h->out_stride, 0, (size_t)h->dv * sizeof(real));
-    for (key_block k = {0}; next_keys(h, last_of(b), false, h->work, &k);)
-        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows)
-            forward_strip(h, b, row, rows, &k);
-    for (int64_t i = 0; i < b->count; i++)
-        if (b->sum[i] != 0) /* 0: no key seen, a row of 0 */
-            R(scale_row)(h->dv, 1 / b->sum[i], out + i * h->out_stride);
+    queries b = {.storage = storage, .out = out, .stride = stride};
+    kept_rows kept = rows_of(h);
+    open_queries(h, first, &b);
+    for (key_block k = {0}; next_keys(h, first + b.count - 1, false, w, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(b.count - row)) > 0; row += rows)
+            forward_strip(h, &b, row, rows, &k, w->weights);
+    for (int64_t i = 0; i < b.count; i++) {
+        double factor = b.sum[i] != 0 ? 1 / b.sum[i] : 0; /* 0: no key seen, a row of 0 */
+        if (b.sum[i] != 0)
+            R(scale_row)(h->dv, factor, out + i * stride);
+        if (has_blocks(h->n_k)) {
+            kept.largest[first + i] = b.largest[i];
+            kept.factor[first + i] = (real)factor;
+        }
+    }
+    return b.count;
 }
 
 void R(softmax_forward)(const head *h)
 {
-    queries b;
-    for (int64_t i = 0; i < h->n; i += QUERIES) {
-        open_queries(h, i, &b);
-        forward_block(h, &b);
-    }
+    workspace w = split(h);
+    for (int64_t i = 0; i < h->n; i += QUERIES)
+        attend(h, i, h->desc->storage, &w, h->out + i * h->out_stride, h->out_stride);
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
-/* dP = dY V^T */
-static void weight_gradients(const head *h, const queries *b, int64_t row, int64_t rows,
-                             const key_block *k, real *out)
-{
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->dv,
-              h->grad_out + (b->first + row) * h->grad_out_stride, h->grad_out_stride, k->values,
-              k->width, 0, out, KEYS);
-}
+/* ---- Backward ---- */
 
-/* One row of `measure`, for the weights and dP of a block's keys, of which the row's sum has the
- * weights already. */
-static void measure_row(queries *b, int64_t row, const key_block *k, int64_t seen, double before,
-                        double shrink, const real *weights, const real *slopes)
+/* Turns a row's weights, which are exp(c (q.k - largest)), into P, and dP into c dS = c P (dP -
+ * pivot - mean), mean being that of dP - pivot. */
+static void finish_row(double c, double factor, real pivot, real mean, int64_t seen, int64_t keys,
+                       real *weights, real *slopes)
 {
-    if (b->largest_at[row] >= k->first)
-        b->largest_slope[row] = (double)slopes[b->largest_at[row] - k->first];
-    double pivot = R(softmax_pivot)(1 / b->sum[row], b->largest_slope[row]);
-    b->slope[row] = b->slope[row] * shrink + before * (b->pivot[row] - pivot);
-    b->pivot[row] = pivot;
-    b->slope[row] += R(softmax_slope)(seen, weights, slopes, (real)pivot);
-}
-
-/* Computes products and dP of a strip; false if it sees none of the keys. */
-static bool load_strip(const head *h, const queries *b, int64_t row, int64_t rows,
-                       const key_block *visible, real *weights, real *slopes)
-{
-    if (visible->count == 0)
-        return false;
-    products(h, b, row, rows, visible, weights);
-    weight_gradients(h, b, row, rows, visible, slopes);
-    return true;
-}
-
-/* `measure` for a loaded strip, whose products become weights. */
-static void measure_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
-                          real *weights, const real *slopes)
-{
-    strip s;
-    advance(h, b, row, rows, k, true, weights, &s);
-    for (int64_t i = 0; i < rows; i++)
-        if (s.seen[i] > 0)
-            measure_row(b, row + i, k, s.seen[i], s.before[i], s.shrink[i], weights + i * KEYS,
-                        slopes + i * KEYS);
-}
-
-/* After all keys. */
-static void finish_measure(queries *b, int64_t row, int64_t rows)
-{
-    for (int64_t i = row; i < row + rows; i++)
-        if (b->sum[i] != 0)
-            b->slope[i] /= b->sum[i];
-}
-
-/* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
- * et al. 2022). */
-static void measure(const head *h, queries *b)
-{
-    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
-    for (key_block k = {0}; next_keys(h, last_of(b), true, h->work, &k);)
-        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows) {
-            key_block visible = visible_keys(h, b, row, rows, &k);
-            if (load_strip(h, b, row, rows, &visible, weights, slopes))
-                measure_strip(h, b, row, rows, &visible, weights, slopes);
-        }
-    finish_measure(b, 0, b->count);
-}
-
-/* Turns a measured row's weights, which are exp(c (q.k - largest)) / shrink, into P, and dP into
- * c dS = c P (dP - mean). */
-static void finish_row(double c, const queries *b, int64_t row, double shrink, int64_t seen,
-                       int64_t keys, real *weights, real *slope)
-{
-    real factor = (real)(shrink / b->sum[row]), scaled = (real)(c * shrink / b->sum[row]),
-         pivot = (real)b->pivot[row], mean = (real)b->slope[row];
+    real to_p = (real)factor, scaled = (real)(c * factor);
     for (int64_t j = 0; j < seen; j++) {
-        slope[j] = scaled * weights[j] * (slope[j] - pivot - mean);
-        weights[j] *= factor;
+        slopes[j] = scaled * weights[j] * (slopes[j] - pivot - mean);
+        weights[j] *= to_p;
     }
-    for (int64_t j = seen; j < keys; j++)
-        weights[j] = slope[j] = 0;
+    clear_rest(seen, keys, weights);
+    clear_rest(seen, keys, slopes);
+}
+
+/* q.k and dP = dY V^T of a strip. */
+static void load_strip(const head *h, int64_t row, int64_t rows, const key_block *k,
+                       const workspace *w)
+{
+    products(h, rows, h->q + row * h->q_stride, h->q_stride, k, w->weights);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->dv,
+              h->grad_out + row * h->grad_out_stride, h->grad_out_stride, k->values, k->width, 0,
+              w->slopes, KEYS);
 }
 
 /* From a strip's P and c dS:   dV += P^T dY, dQ += c dS K, dK += c dS^T Q */
-static void add_strip(const head *h, const queries *b, int64_t row, int64_t rows,
-                      const key_block *k, const real *weights, const real *slopes)
+static void add_strip(const head *h, int64_t row, int64_t rows, const key_block *k,
+                      const workspace *w)
 {
-    int64_t first = b->first + row, keys = k->count;
-    real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, weights, KEYS,
-              h->grad_out + first * h->grad_out_stride, h->grad_out_stride, 1,
+    int64_t keys = k->count;
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, w->weights, KEYS,
+              h->grad_out + row * h->grad_out_stride, h->grad_out_stride, 1,
               h->grad_v + k->first * h->grad_v_stride, h->grad_v_stride);
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, keys, slopes, KEYS,
-              h->k + k->first * h->k_stride, h->k_stride, 1, h->grad_q + first * h->grad_q_stride,
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, keys, w->slopes, KEYS,
+              h->k + k->first * h->k_stride, h->k_stride, 1, h->grad_q + row * h->grad_q_stride,
               h->grad_q_stride);
-    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, slopes, KEYS, h->q + first * h->q_stride,
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, w->slopes, KEYS, h->q + row * h->q_stride,
               h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride, h->grad_k_stride);
 }
 
-static void backward_strip(const head *h, const queries *b, int64_t row, int64_t rows,
-                           const key_block *k)
+/* One block of keys: maxima, sums and means are found when its products are there. */
+static void backward_one_block(const head *h, const workspace *w)
 {
-    double c = core_logit_scale(h->desc, h->d);
-    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
-    key_block visible = visible_keys(h, b, row, rows, k);
-    if (!load_strip(h, b, row, rows, &visible, weights, slopes))
+    double c = core_logit_scale(h->desc, h->d), sums[MOST_ROWS], shrink[MOST_ROWS];
+    key_block k = {0};
+    if (h->n == 0 || !next_keys(h, h->n - 1, true, w, &k))
         return;
-    k = &visible;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t seen = head_keys_seen(h, b->first + row + i, k->first, k->count);
-        R(simd).scaled_exponentials(seen, c, b->largest[row + i], weights + i * KEYS);
-        finish_row(c, b, row + i, 1, seen, k->count, weights + i * KEYS, slopes + i * KEYS);
+    for (int64_t row = 0, rows; (rows = strip_rows(h->n - row)) > 0; row += rows) {
+        key_block visible = visible_keys(h, row + rows - 1, &k);
+        int64_t seen[MOST_ROWS], at[MOST_ROWS];
+        real largest[MOST_ROWS];
+        if (visible.count == 0)
+            continue;
+        load_strip(h, row, rows, &visible, w);
+        count_seen(h, row, rows, &visible, seen);
+        for (int64_t i = 0; i < rows; i++)
+            largest[i] = -(real)INFINITY;
+        R(softmax_raise)(rows, seen, c, w->weights, KEYS, largest, at, shrink);
+        R(simd).exponential_rows(rows, seen, c, largest, w->weights, KEYS, sums);
+        for (int64_t i = 0; i < rows; i++) {
+            real *weights = w->weights + i * KEYS, *slopes = w->slopes + i * KEYS;
+            double factor = seen[i] > 0 ? 1 / sums[i] : 0, pivot = 0, mean = 0;
+            if (seen[i] > 0 && at[i] >= 0)
+                pivot = R(softmax_pivot)(factor, (double)slopes[at[i]]);
+            if (seen[i] > 0)
+                mean = R(softmax_slope)(seen[i], weights, slopes, (real)pivot) / sums[i];
+            finish_row(c, factor, (real)pivot, (real)mean, seen[i], visible.count, weights, slopes);
+        }
+        add_strip(h, row, rows, &visible, w);
     }
-    add_strip(h, b, row, rows, k, weights, slopes);
 }
 
-static void backward_block(const head *h, queries *b)
+/* Rows whose largest weight P_im is above 1/2 have the pivot dP_im (see softmax_pivot). As the
+ * other weights are small, dY.Y would lose the digits of mean = sum_j P_ij (dP_ij - dP_im) = dY.Z,
+ * Z = sum over j != m of P_ij (v_j - v_m), for which the row's products are computed once more. */
+static bool is_peaked(const kept_rows *kept, int64_t row)
 {
-    measure(h, b);
-    for (key_block k = {0}; next_keys(h, last_of(b), true, h->work, &k);)
-        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows)
-            backward_strip(h, b, row, rows, &k);
+    return (double)kept->factor[row] > 0.5;
 }
 
-/* ---- Up to KEPT_KEYS keys: what is measured of a strip is kept, so that both products and exp are
- * computed once, five products in all instead of seven ---- */
-
-static void measure_kept(const head *h, queries *b, int64_t row, int64_t rows,
-                         const key_block *visible, kept_strip *kept)
+/* Where a row of products has its largest; -1: in another block of keys. */
+static int64_t place_of_largest(int64_t count, const real *products, real largest)
 {
-    if (load_strip(h, b, row, rows, visible, kept->weights, kept->slopes))
-        measure_strip(h, b, row, rows, visible, kept->weights, kept->slopes);
-    memcpy(kept->largest, b->largest + row, (size_t)rows * sizeof(real));
+    int64_t at = count > 0 ? R(find)(count, products, largest) : -1;
+    return at >= 0 && products[at] == largest ? at : -1;
 }
 
-static void backward_kept(const head *h, const queries *b, int64_t row, int64_t rows,
-                          const key_block *k, kept_strip *kept)
+static void measure_peaked(const head *h, const kept_rows *kept, int64_t count, const int64_t *rows,
+                           const workspace *w)
 {
-    double c = core_logit_scale(h->desc, h->d);
-    if (k->count == 0)
-        return;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t seen = head_keys_seen(h, b->first + row + i, k->first, k->count);
-        double raised = (double)b->largest[row + i] - (double)kept->largest[i];
-        double shrink = seen > 0 && raised > 0 ? exp(-c * raised) : 1; /* by keys of later blocks */
-        finish_row(c, b, row + i, shrink, seen, k->count, kept->weights + i * KEYS,
-                   kept->slopes + i * KEYS);
-    }
-    add_strip(h, b, row, rows, k, kept->weights, kept->slopes);
-}
-
-static void backward_all_kept(const head *h)
-{
-    kept_strip *kept = (kept_strip *)h->work;
-    real *memory = (real *)(kept + kept_blocks(h->key_length));
-    key_block blocks[MOST_KEPT], visible[MOST_KEPT], k = {0};
-    queries b;
-    int count = 0;
-    for (; next_keys(h, h->n - 1, true, memory, &k); memory += KEYS * (h->d + h->dv))
-        blocks[count++] = k;
-    for (int64_t i = 0; i < h->n; i += QUERIES) {
-        open_queries(h, i, &b);
-        for (int64_t row = 0, rows; (rows = strip_rows(&b, row)) > 0; row += rows) {
-            for (int n = 0; n < count; n++) {
-                visible[n] = visible_keys(h, &b, row, rows, &blocks[n]);
-                measure_kept(h, &b, row, rows, &visible[n], &kept[n]);
+    double c = core_logit_scale(h->desc, h->d), rest[MOST_ROWS] = {0};
+    int64_t largest_at[MOST_ROWS] = {0};
+    memset(w->sums, 0, (size_t)(count * h->dv) * sizeof(real));
+    for (int64_t i = 0; i < count; i++)
+        memcpy(w->some + i * h->d, h->q + rows[i] * h->q_stride, (size_t)h->d * sizeof(real));
+    for (key_block k = {0}; next_keys(h, rows[count - 1], false, w, &k);) {
+        products(h, count, w->some, h->d, &k, w->weights);
+        for (int64_t i = 0; i < count; i++) {
+            real *weights = w->weights + i * KEYS, largest = kept->largest[rows[i]];
+            int64_t seen = head_keys_seen(h, rows[i], k.first, k.count);
+            int64_t at = place_of_largest(seen, weights, largest);
+            R(simd).scaled_exponentials(seen, c, largest, weights);
+            if (at >= 0) {
+                largest_at[i] = k.first + at;
+                weights[at] = 0;
             }
-            finish_measure(&b, row, rows);
-            for (int n = 0; n < count; n++)
-                backward_kept(h, &b, row, rows, &visible[n], &kept[n]);
+            for (int64_t j = 0; j < seen; j++)
+                rest[i] += (double)weights[j];
+            clear_rest(seen, k.count, weights);
+        }
+        real_gemm(CblasNoTrans, CblasNoTrans, count, h->dv, k.count, w->weights, KEYS,
+                  h->v + k.first * h->v_stride, h->v_stride, 1, w->sums, h->dv);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const real *dy = h->grad_out + rows[i] * h->grad_out_stride;
+        double pivot = R(dot)(h->dv, dy, h->v + largest_at[i] * h->v_stride);
+        double sum = R(dot)(h->dv, dy, w->sums + i * h->dv) - rest[i] * pivot;
+        w->pivots[rows[i]] = (real)pivot;
+        w->means[rows[i]] = (real)((double)kept->factor[rows[i]] * sum);
+    }
+}
+
+/* The pivots and means of some rows, from their Y. */
+static void measure(const head *h, const kept_rows *kept, int64_t first, int64_t rows,
+                    const real *y, int64_t stride, const workspace *w)
+{
+    int64_t peaked[MOST_ROWS], count = 0;
+    for (int64_t i = first; i < first + rows; i++, y += stride) {
+        if (is_peaked(kept, i)) {
+            peaked[count++] = i;
+        } else {
+            w->pivots[i] = 0;
+            w->means[i] = (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, y);
+        }
+        if (count == MOST_ROWS || (count > 0 && i == first + rows - 1)) {
+            measure_peaked(h, kept, count, peaked, w);
+            count = 0;
         }
     }
+}
+
+static void backward_strip(const head *h, const kept_rows *kept, int64_t row, int64_t rows,
+                           const key_block *k, const workspace *w)
+{
+    double c = core_logit_scale(h->desc, h->d);
+    key_block visible = visible_keys(h, row + rows - 1, k);
+    if (visible.count == 0)
+        return;
+    load_strip(h, row, rows, &visible, w);
+    for (int64_t i = row; i < row + rows; i++) {
+        real *weights = w->weights + (i - row) * KEYS, *slopes = w->slopes + (i - row) * KEYS;
+        int64_t seen = head_keys_seen(h, i, k->first, visible.count);
+        if (is_peaked(kept, i)) { /* dP less the pivot is 0 there, without rounding */
+            int64_t at = place_of_largest(seen, weights, kept->largest[i]);
+            if (at >= 0)
+                slopes[at] = w->pivots[i];
+        }
+        R(simd).scaled_exponentials(seen, c, kept->largest[i], weights);
+        finish_row(c, (double)kept->factor[i], w->pivots[i], w->means[i], seen, visible.count,
+                   weights, slopes);
+    }
+    add_strip(h, row, rows, &visible, w);
 }
 
 void R(softmax_backward)(const head *h)
 {
-    queries b;
-    if (h->n > 0 && kept_blocks(h->key_length) > 0) { /* as `work` was sized */
-        backward_all_kept(h);
+    workspace w = split(h);
+    kept_rows kept = rows_of(h);
+    if (!has_blocks(h->n_k)) {
+        backward_one_block(h, &w);
         return;
     }
-    for (int64_t i = 0; i < h->n; i += QUERIES) {
-        open_queries(h, i, &b);
-        backward_block(h, &b);
+    if (h->y)
+        measure(h, &kept, 0, h->n, h->y, h->y_stride, &w);
+    for (int64_t i = 0, rows; !h->y && i < h->n; i += rows) {
+        rows = attend(h, i, ATN_STORAGE_NATIVE, &w, w.y, h->dv);
+        measure(h, &kept, i, rows, w.y, h->dv, &w);
     }
+    for (key_block k = {0}; h->n > 0 && next_keys(h, h->n - 1, true, &w, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(h->n - row)) > 0; row += rows)
+            backward_strip(h, &kept, row, rows, &k, &w);
 }
 
 const head_operator R(cpu_operator_softmax) = {

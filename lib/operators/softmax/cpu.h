@@ -5,9 +5,10 @@
 
 #include "cpu/heads.h"
 
-/* Softmax attention of a head (operators/softmax/cpu.c); h->work holds softmax_reals elements for
- * its key_length. */
-int64_t R(softmax_reals)(int64_t keys, int64_t d, int64_t dv);
+/* Softmax attention of a head (operators/softmax/cpu.c) of at most n queries and n_k keys: h->work
+ * holds softmax_reals elements, h->state softmax_state, which forward leaves for backward. */
+int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv);
+int64_t R(softmax_state)(int64_t n, int64_t n_k);
 void R(softmax_forward)(const head *h);
 void R(softmax_backward)(const head *h);
 
