@@ -152,9 +152,10 @@ typedef struct atn_plan atn_plan;
  * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
  * nystromformer does in any case. Sampling by rpcholesky and greedy needs n (m + 2) doubles per
  * thread, by leverage and kmeans 2 n plus an amount that does not grow with n; kmeans keeps n
- * numbers per head; softmax keeps two numbers per query of every head and, for backward, two per
- * query for each thread; on CUDA softmax, linformer and nystromformer keep four numbers per query
- * of every head. Nothing else grows with n, and no array has n n_k, n m or n M elements.
+ * numbers per head; on the CPU a softmax over more than 256 keys (f64: 128), also that of
+ * nystromformer, keeps two numbers per query of every head and two per query for each thread; on
+ * CUDA softmax, linformer and nystromformer keep four numbers per query of every head. Nothing else
+ * grows with n, and no array has n n_k, n m or n M elements.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Indices and uniforms are then checked
@@ -227,13 +228,14 @@ typedef struct {
     atn_tensor *k;                               /* if k was given, else null */
     atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
     /* Set this if the plan's last call was forward and inputs and parameters have not changed
-     * since: sums over all tokens (norms, K^T V, S and z, means) and A+ of soft and softpp are then
-     * not computed again, nor inputs searched for NaN (CUDA: soft and softpp alone). false is
-     * always correct. */
+     * since: sums over all tokens (norms, K^T V, S and z, means), softmax's maxima and sums of each
+     * query and A+ of soft and softpp are then not computed again, nor inputs searched for NaN
+     * (CUDA: soft and softpp alone). false is always correct. */
     bool after_forward;
-    /* With after_forward: what that call wrote to its `out`, not changed since; or null, which is
-     * always correct, but where there are more than 256 keys (f64: 128) softmax then computes it
-     * again on the CPU. No bit depends on it. */
+    /* With after_forward: what that call wrote to `out`, unchanged since. On the CPU softmax, and
+     * nystromformer without a residual, then need not compute it again where there are more than
+     * 256 keys (f64: 128) and no masks. null is always correct and gives the same bits. Without
+     * after_forward it is not used, but checked as an input is. */
     const atn_tensor *y;
 } atn_gradients;
 
@@ -249,13 +251,13 @@ typedef struct {
  * of the formula; at a kink (|x|, max, ReLU, argmax) they are those of the branch that was
  * computed.
  *
- * Gradients must not overlap each other, an input, a mask or an array of the description that the
- * operator reads. Status as forward; ATN_NONFINITE: a head whose inputs or gradients are not finite
- * has NaN in its gradients of q, k, v (and parameters get NaN); so have all heads that share a
- * parameter whose gradient, their sum, overflows although each head's part is finite.
+ * Gradients must not overlap each other, an input, y, a mask or an array of the description that
+ * the operator reads. Status as forward; ATN_NONFINITE: a head whose inputs or gradients are not
+ * finite has NaN in its gradients of q, k, v (and parameters get NaN); so have all heads that share
+ * a parameter whose gradient, their sum, overflows although each head's part is finite.
  * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
  * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 4 times forward's
- * flops, no n x m or n x n array. */
+ * flops (softmax without y up to 4.5 times), no n x m or n x n array. */
 atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
                                   const atn_tensor *dout, atn_gradients *gradients,
                                   atn_attention_info *info);

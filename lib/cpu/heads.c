@@ -322,8 +322,8 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
 
 /* ---- Fewer heads than threads ---- */
 
-/* The number of parts into which the queries of each head are split; 1 for causal attention, where
- * a part would have to know its queries' positions. */
+/* The number of parts into which the queries of each head are split; 1 for causal attention,
+ * for which head_sees counts from a part's first query. */
 static int64_t parts_of_queries(const call *c)
 {
     const atn_attention_shape *s = &c->heads->shape;

@@ -15,7 +15,8 @@ typedef struct {
     int64_t batch;                /* which entry of the batch */
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
     int64_t length, key_length;   /* with padding */
-    int64_t first;                /* of the head's queries: that of a part of them, else 0 */
+    int64_t first;                /* where threads share the head: the index of this part's first
+                                   * query in it; else 0 */
     const int64_t *positions;     /* of query i with padding: core_position(positions, i) */
     const int64_t *key_positions; /* likewise, of key j */
     const real *q, *k, *v;        /* k = q where the call's k is null */
@@ -51,7 +52,8 @@ typedef struct {
     void (*backward_join)(int64_t count, real *const *states);
     void (*after)(const head *h);
     /* > 0: after `before`, forward may compute the queries of a head independently, so threads may
-     * share them; a part begins at a multiple of this. */
+     * share them; a part begins at a multiple of this. In the state a part may write what belongs
+     * to its own queries alone. */
     int64_t query_group;
     /* backward overwrites grad_q, grad_v and, if it is not the same memory as grad_q, grad_k, which
      * are not initialised before it. */

@@ -290,33 +290,35 @@ static void expect_same_gradients(const attention_run *want, const attention_run
 }
 
 /* More than one block of keys, where softmax's backward reads what forward kept of each query: with
- * Y and without, in parts of a head and as a whole, and in nystromformer, for which m = n is
- * softmax. */
+ * Y and without, in parts of a head and as a whole, with most weights on one key, and in
+ * nystromformer, for which m = n is softmax. */
 Test(calls, softmax_after_forward_has_the_same_bits)
 {
     static const struct {
         atn_operator op;
-        int64_t landmarks;
+        int64_t tokens, heads, landmarks;
         bool causal, padding, optional; /* optional: with nystromformer's residual */
-        int64_t heads;
+        double factor;                  /* of Q */
     } rows[] = {
-        {ATN_SOFTMAX, 0, false, false, false, 1},
-        {ATN_SOFTMAX, 0, false, false, false, 5},
-        {ATN_SOFTMAX, 0, true, false, false, 1},
-        {ATN_SOFTMAX, 0, false, true, false, 2},
-        {ATN_NYSTROMFORMER, 300, false, false, false, 2},
-        {ATN_NYSTROMFORMER, 300, false, false, true, 2},
-        {ATN_NYSTROMFORMER, 9, false, false, false, 2},
-        {ATN_NYSTROMFORMER, 9, false, false, true, 1},
-        {ATN_NYSTROMFORMER, 270, false, false, false, 1},
-        {ATN_NYSTROMFORMER, 270, false, false, true, 1},
+        {ATN_SOFTMAX, 300, 1, 0, false, false, false, 1},
+        {ATN_SOFTMAX, 300, 5, 0, false, false, false, 1},
+        {ATN_SOFTMAX, 300, 1, 0, true, false, false, 1},
+        {ATN_SOFTMAX, 300, 2, 0, false, true, false, 1},
+        {ATN_SOFTMAX, 900, 1, 0, false, false, false, 30},
+        {ATN_SOFTMAX, 900, 1, 0, true, false, false, 30},
+        {ATN_NYSTROMFORMER, 300, 2, 300, false, false, false, 1},
+        {ATN_NYSTROMFORMER, 300, 2, 300, false, false, true, 1},
+        {ATN_NYSTROMFORMER, 300, 2, 9, false, false, false, 1},
+        {ATN_NYSTROMFORMER, 300, 1, 9, false, false, true, 1},
+        {ATN_NYSTROMFORMER, 300, 1, 270, false, false, false, 1},
+        {ATN_NYSTROMFORMER, 300, 1, 270, false, false, true, 1},
     };
     atn_context *context = fixture_context(4, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows && fixture_device() == ATN_CPU; i++)
         for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
             attention_choice choice = {.op = rows[i].op,
                                        .dtype = (atn_dtype)dtype,
-                                       .shape = {1, rows[i].heads, 300, 5, 4, 0},
+                                       .shape = {1, rows[i].heads, rows[i].tokens, 5, 4, 0},
                                        .causal = rows[i].causal,
                                        .padding = rows[i].padding,
                                        .optional = rows[i].optional,
@@ -325,6 +327,8 @@ Test(calls, softmax_after_forward_has_the_same_bits)
             attention_case c = attention_case_make(&choice);
             c.desc.nystromformer.landmarks =
                 rows[i].landmarks; /* the case itself has less than n */
+            for (int64_t k = 0; k < attention_case_queries(&c); k++)
+                c.q[k] *= rows[i].factor;
             attention_run alone = attention_run_make(&c, 0);
             cr_expect(attention_run_backward(&alone, context) >= 0);
             for (int give_y = 0; give_y < 2; give_y++) {
@@ -336,6 +340,41 @@ Test(calls, softmax_after_forward_has_the_same_bits)
             attention_run_free(&alone);
             attention_case_free(&c);
         }
+    atn_context_free(context);
+}
+
+/* Y counts only after forward: here there was none, or backward came between, or the caller does
+ * not say so. */
+Test(calls, y_without_forward_is_not_read)
+{
+    atn_context *context = fixture_context(1, NULL);
+    attention_choice choice = {
+        .op = ATN_SOFTMAX, .shape = {1, 1, 300, 5, 4, 0}, .cross = true, .seed = 62};
+    attention_case c = attention_case_make(&choice);
+    attention_run want = attention_run_make(&c, 0);
+    cr_expect(attention_run_backward(&want, context) >= 0);
+    for (int kind = 0; kind < 3; kind++) {
+        attention_run run = attention_run_make(&c, 0);
+        attention_placed p;
+        atn_plan *plan;
+        attention_run_place(&run, context, &p);
+        cr_assert_eq(atn_attention_plan(context, &p.desc, &c.shape, &plan), ATN_OK);
+        if (kind > 0)
+            cr_expect(atn_attention_forward(plan, &p.inputs, &p.out, NULL) >= 0);
+        if (kind == 1)
+            cr_expect(atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, NULL) >= 0);
+        guarded_poison(&run.out); /* NaN */
+        p.gradients.after_forward = kind < 2;
+        p.gradients.y = &p.out;
+        cr_expect(atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, NULL) >= 0);
+        if (fixture_device() == ATN_CPU)
+            expect_same_gradients(&want, &run, "Y is NaN");
+        atn_plan_free(plan);
+        attention_placed_close(&p);
+        attention_run_free(&run);
+    }
+    attention_run_free(&want);
+    attention_case_free(&c);
     atn_context_free(context);
 }
 

@@ -248,7 +248,7 @@ static void meet_forward(const head *h, pieces *p, const block *queries, const b
     meet_logits(h, p, queries, keys);
     for (int64_t i = 0; i < rows; i++)
         counts[i] = keys->count;
-    R(softmax_raise)(rows, counts, 1, p->weights, HEAD_BLOCK, p->block_peaks, NULL, shrink);
+    R(softmax_raise)(rows, counts, 1, p->weights, HEAD_BLOCK, p->block_peaks, shrink);
     R(simd).exponential_rows(rows, counts, 1, p->block_peaks, p->weights, HEAD_BLOCK, sums);
     for (int64_t i = 0; i < rows; i++) {
         p->block_sums[i] = p->block_sums[i] * shrink[i] + sums[i];

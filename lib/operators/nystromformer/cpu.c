@@ -97,7 +97,7 @@ static head landmarks_to_tokens(const head *h, const pieces *p)
     b.state = p->landmarks_softmax;
     b.q = p->query_means;
     b.out = p->summary;
-    b.y = b.desc->storage == ATN_STORAGE_NATIVE ? p->summary : NULL; /* as solve leaves it */
+    b.y = p->summary; /* as solve leaves it */
     b.y_stride = h->dv;
     b.grad_out = p->grad_summary;
     b.grad_q = p->grad_query_means;

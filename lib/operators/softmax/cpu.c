@@ -4,10 +4,11 @@
  * logits.
  *
  * Backward, with P_ij = exp(c (q_i.k_j - largest_i)) / sum_i and dP = dY V^T:
- *   dV = P^T dY,   c dS = c P (dP - mean),   dQ = c dS K,   dK = c dS^T Q,
- * where mean_i = sum_j P_ij dP_ij = dY_i.Y_i (Dao et al. 2022). With maxima, sums and Y from
- * forward, or computed again, a block of keys meets all queries while its gradients stay in a
- * cache. */
+ *   dV = P^T dY,   c dS = c P (dP - pivot - mean),   dQ = c dS K,   dK = c dS^T Q,
+ * where mean_i is that of dP_ij - pivot_i with the weights P_ij. Without a pivot it is dY_i.Y_i
+ * (Dao et al. 2022); for the pivot see softmax_pivot and is_peaked. With maxima, sums and Y from
+ * forward, or computed again, each block of keys is multiplied with all queries, while its
+ * gradients stay in a cache. */
 #include <string.h>
 
 #include "operators/checks.h"
@@ -31,32 +32,35 @@ typedef struct {
 } kept_rows;
 
 /* A thread's: a block of keys and values, transposed, a strip of weights and, for backward, of dP;
- * for several blocks also the rows' pivots and means, Y of a block of queries, and queries with
- * sums of their own. */
+ * for several blocks also the rows' pivots and means, Y of a block of queries, and peaked queries
+ * (is_peaked), gathered, with weighted sums of V. */
 typedef struct {
     real *keys, *values, *weights, *slopes;
-    real *pivots, *means, *y, *some, *sums;
+    real *pivots, *means, *y, *peaked, *sums;
 } workspace;
 
-static bool has_blocks(int64_t n_k)
+static bool has_several_blocks(int64_t n_k)
 {
     return n_k > KEYS;
 }
 
 int64_t R(softmax_state)(int64_t n, int64_t n_k)
 {
-    return has_blocks(n_k) ? 2 * n : 0;
+    return has_several_blocks(n_k) ? 2 * n : 0;
 }
 
 int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
     int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
     int64_t queries = 2 * n + head_smaller(QUERIES, n) * dv + MOST_ROWS * (d + dv);
-    return block + (has_blocks(n_k) ? queries : 0);
+    return block + (has_several_blocks(n_k) ? queries : 0);
 }
 
+/* Null where nothing is kept. */
 static kept_rows rows_of(const head *h)
 {
+    if (!has_several_blocks(h->n_k))
+        return (kept_rows){0};
     return (kept_rows){h->state + h->first, h->state + h->length + h->first};
 }
 
@@ -66,10 +70,12 @@ static workspace split(const head *h)
     workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
     w.weights = head_take(&free, KEYS * MOST_ROWS);
     w.slopes = head_take(&free, KEYS * MOST_ROWS);
+    if (!has_several_blocks(h->n_k))
+        return w;
     w.pivots = head_take(&free, h->length);
     w.means = head_take(&free, h->length);
     w.y = head_take(&free, head_smaller(QUERIES, h->length) * h->dv);
-    w.some = head_take(&free, MOST_ROWS * h->d);
+    w.peaked = head_take(&free, MOST_ROWS * h->d);
     w.sums = head_take(&free, MOST_ROWS * h->dv);
     return w;
 }
@@ -154,7 +160,6 @@ typedef struct {
     int64_t first, count;
     real largest[QUERIES]; /* q.k; -infinity: no key seen */
     double sum[QUERIES];   /* of the weights */
-    atn_storage storage;   /* of the weights */
     real *out;             /* of the block */
     int64_t stride;
 } queries;
@@ -184,7 +189,7 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
         return;
     products(h, rows, q, h->q_stride, &visible, weights);
     count_seen(h, b->first + row, rows, &visible, seen);
-    R(softmax_raise)(rows, seen, c, weights, KEYS, largest, NULL, shrink);
+    R(softmax_raise)(rows, seen, c, weights, KEYS, largest, shrink);
     R(simd).exponential_rows(rows, seen, c, largest, weights, KEYS, sums);
     for (int64_t i = 0; i < rows; i++) {
         b->sum[row + i] = b->sum[row + i] * shrink[i] + sums[i];
@@ -192,17 +197,16 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
         if (shrink[i] != 1) /* most rows, which need no call */
             R(scale_row)(h->dv, shrink[i], out + i * b->stride);
     }
-    R(store)(b->storage, rows, visible.count, weights, KEYS);
+    R(store)(h->desc->storage, rows, visible.count, weights, KEYS);
     real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, visible.count, weights, KEYS,
               h->v + k->first * h->v_stride, h->v_stride, 1, out, b->stride);
 }
 
-/* Y of the block of queries from `first` on, its weights rounded to `storage`, and what is kept of
- * its rows. Returns how many they are. */
-static int64_t attend(const head *h, int64_t first, atn_storage storage, const workspace *w,
-                      real *out, int64_t stride)
+/* Y of the block of queries from `first` on, and what is kept of them. Returns how many they are.
+ */
+static int64_t attend(const head *h, int64_t first, const workspace *w, real *out, int64_t stride)
 {
-    queries b = {.storage = storage, .out = out, .stride = stride};
+    queries b = {.out = out, .stride = stride};
     kept_rows kept = rows_of(h);
     open_queries(h, first, &b);
     for (key_block k = {0}; next_keys(h, first + b.count - 1, false, w, &k);)
@@ -212,7 +216,7 @@ static int64_t attend(const head *h, int64_t first, atn_storage storage, const w
         double factor = b.sum[i] != 0 ? 1 / b.sum[i] : 0; /* 0: no key seen, a row of 0 */
         if (b.sum[i] != 0)
             R(scale_row)(h->dv, factor, out + i * stride);
-        if (has_blocks(h->n_k)) {
+        if (kept.largest) {
             kept.largest[first + i] = b.largest[i];
             kept.factor[first + i] = (real)factor;
         }
@@ -224,7 +228,7 @@ void R(softmax_forward)(const head *h)
 {
     workspace w = split(h);
     for (int64_t i = 0; i < h->n; i += QUERIES)
-        attend(h, i, h->desc->storage, &w, h->out + i * h->out_stride, h->out_stride);
+        attend(h, i, &w, h->out + i * h->out_stride, h->out_stride);
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
@@ -269,10 +273,17 @@ static void add_strip(const head *h, int64_t row, int64_t rows, const key_block 
               h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride, h->grad_k_stride);
 }
 
-/* One block of keys: maxima, sums and means are found when its products are there. */
+/* Where a row of products has its largest; -1: in another block of keys. */
+static int64_t place_of_largest(int64_t count, const real *products, real largest)
+{
+    int64_t at = count > 0 ? R(find)(count, products, largest) : -1;
+    return at >= 0 && products[at] == largest ? at : -1;
+}
+
+/* With one block of keys, a strip's products are all that its maxima, sums and means need. */
 static void backward_one_block(const head *h, const workspace *w)
 {
-    double c = core_logit_scale(h->desc, h->d), sums[MOST_ROWS], shrink[MOST_ROWS];
+    double c = core_logit_scale(h->desc, h->d), sums[MOST_ROWS];
     key_block k = {0};
     if (h->n == 0 || !next_keys(h, h->n - 1, true, w, &k))
         return;
@@ -286,34 +297,32 @@ static void backward_one_block(const head *h, const workspace *w)
         count_seen(h, row, rows, &visible, seen);
         for (int64_t i = 0; i < rows; i++)
             largest[i] = -(real)INFINITY;
-        R(softmax_raise)(rows, seen, c, w->weights, KEYS, largest, at, shrink);
+        R(simd).largest_of_rows(rows, seen, w->weights, KEYS, largest);
+        for (int64_t i = 0; i < rows; i++)
+            at[i] = place_of_largest(seen[i], w->weights + i * KEYS, largest[i]);
         R(simd).exponential_rows(rows, seen, c, largest, w->weights, KEYS, sums);
         for (int64_t i = 0; i < rows; i++) {
             real *weights = w->weights + i * KEYS, *slopes = w->slopes + i * KEYS;
-            double factor = seen[i] > 0 ? 1 / sums[i] : 0, pivot = 0, mean = 0;
-            if (seen[i] > 0 && at[i] >= 0)
+            double factor = 0, pivot = 0, mean = 0;
+            if (at[i] >= 0) {
+                factor = 1 / sums[i];
                 pivot = R(softmax_pivot)(factor, (double)slopes[at[i]]);
-            if (seen[i] > 0)
                 mean = R(softmax_slope)(seen[i], weights, slopes, (real)pivot) / sums[i];
+            }
             finish_row(c, factor, (real)pivot, (real)mean, seen[i], visible.count, weights, slopes);
         }
         add_strip(h, row, rows, &visible, w);
     }
 }
 
-/* Rows whose largest weight P_im is above 1/2 have the pivot dP_im (see softmax_pivot). As the
- * other weights are small, dY.Y would lose the digits of mean = sum_j P_ij (dP_ij - dP_im) = dY.Z,
- * Z = sum over j != m of P_ij (v_j - v_m), for which the row's products are computed once more. */
+/* Rows whose largest weight P_im is above 1/2 have the pivot dP_im. As the other weights are small,
+ * dY.Y would lose the digits of
+ *   mean = sum_j P_ij (dP_ij - dP_im) = dY.(sum_j P_ij v_j) - dP_im sum_j P_ij   over j other than
+ * m, for which the row's products are computed once more. At exactly 1/2 two keys may have the
+ * largest weight; above it, one has, and in one block. */
 static bool is_peaked(const kept_rows *kept, int64_t row)
 {
     return (double)kept->factor[row] > 0.5;
-}
-
-/* Where a row of products has its largest; -1: in another block of keys. */
-static int64_t place_of_largest(int64_t count, const real *products, real largest)
-{
-    int64_t at = count > 0 ? R(find)(count, products, largest) : -1;
-    return at >= 0 && products[at] == largest ? at : -1;
 }
 
 static void measure_peaked(const head *h, const kept_rows *kept, int64_t count, const int64_t *rows,
@@ -323,9 +332,9 @@ static void measure_peaked(const head *h, const kept_rows *kept, int64_t count, 
     int64_t largest_at[MOST_ROWS] = {0};
     memset(w->sums, 0, (size_t)(count * h->dv) * sizeof(real));
     for (int64_t i = 0; i < count; i++)
-        memcpy(w->some + i * h->d, h->q + rows[i] * h->q_stride, (size_t)h->d * sizeof(real));
+        memcpy(w->peaked + i * h->d, h->q + rows[i] * h->q_stride, (size_t)h->d * sizeof(real));
     for (key_block k = {0}; next_keys(h, rows[count - 1], false, w, &k);) {
-        products(h, count, w->some, h->d, &k, w->weights);
+        products(h, count, w->peaked, h->d, &k, w->weights);
         for (int64_t i = 0; i < count; i++) {
             real *weights = w->weights + i * KEYS, largest = kept->largest[rows[i]];
             int64_t seen = head_keys_seen(h, rows[i], k.first, k.count);
@@ -397,14 +406,14 @@ void R(softmax_backward)(const head *h)
 {
     workspace w = split(h);
     kept_rows kept = rows_of(h);
-    if (!has_blocks(h->n_k)) {
+    if (!has_several_blocks(h->n_k)) {
         backward_one_block(h, &w);
         return;
     }
     if (h->y)
         measure(h, &kept, 0, h->n, h->y, h->y_stride, &w);
     for (int64_t i = 0, rows; !h->y && i < h->n; i += rows) {
-        rows = attend(h, i, ATN_STORAGE_NATIVE, &w, w.y, h->dv);
+        rows = attend(h, i, &w, w.y, h->dv);
         measure(h, &kept, i, rows, w.y, h->dv, &w);
     }
     for (key_block k = {0}; h->n > 0 && next_keys(h, h->n - 1, true, &w, &k);)

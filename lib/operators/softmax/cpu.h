@@ -5,8 +5,9 @@
 
 #include "cpu/heads.h"
 
-/* Softmax attention of a head (operators/softmax/cpu.c) of at most n queries and n_k keys: h->work
- * holds softmax_reals elements, h->state softmax_state, which forward leaves for backward. */
+/* Softmax attention of a head (operators/softmax/cpu.c), h->length queries or less and at most n_k
+ * keys. h->work holds softmax_reals elements, h->state softmax_state, for n = h->length. Backward
+ * may be given h->y only if h->state is as forward left it for the same tokens. */
 int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv);
 int64_t R(softmax_state)(int64_t n, int64_t n_k);
 void R(softmax_forward)(const head *h);
@@ -33,11 +34,10 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 /* A softmax over keys that come block by block (Milakov and Gimelshein 2018), of at most
  * SOFTMAX_GROUP rows, with weights exp(c (logit - largest_i)), c >= 0, which
  * R(simd).exponential_rows forms; largest_i is the largest logit so far, initially -infinity.
- * shrink_i is the factor by which sums over earlier keys must be multiplied, at_i (at may be null)
- * the place in the block of a new largest logit; -1: it is not new. Row i has keys_i logits in this
- * block. */
+ * shrink_i is the factor by which sums over earlier keys must be multiplied. Row i has keys_i
+ * logits in this block. */
 void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
-                      int64_t stride, real *largest, int64_t *at, double *shrink);
+                      int64_t stride, real *largest, double *shrink);
 
 /* x *= factor */
 void R(scale_row)(int64_t count, double factor, real *x);

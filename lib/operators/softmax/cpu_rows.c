@@ -75,7 +75,7 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 }
 
 void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
-                      int64_t stride, real *largest, int64_t *at, double *shrink)
+                      int64_t stride, real *largest, double *shrink)
 {
     real before[SOFTMAX_GROUP];
     memcpy(before, largest, (size_t)rows * sizeof *before);
@@ -83,8 +83,6 @@ void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *l
     for (int64_t i = 0; i < rows; i++) {
         bool raised = largest[i] > before[i];
         shrink[i] = raised ? exp(c * ((double)before[i] - (double)largest[i])) : 1;
-        if (at)
-            at[i] = raised ? R(find)(keys[i], logits + i * stride, largest[i]) : -1;
     }
 }
 
