@@ -285,20 +285,46 @@ static tally count_pictures(const accuracy_sweep *w, const table *raw, int64_t p
     return sum;
 }
 
-/* Whether the results have one of the same operator, variant, change and seed. */
-static bool is_known(int64_t count, const seed_result *results, const seed_result *one)
+/* Whether two networks were trained alike, but for operator and seed. A number that the metadata
+ * lack is like no other. */
+static bool same_training(const trained *a, const trained *b)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (strcmp(results[i].operator_name, one->operator_name) == 0 &&
-            strcmp(results[i].variant, one->variant) == 0 &&
-            strcmp(results[i].change, one->change) == 0 && results[i].seed == one->seed)
-            return true;
-    return false;
+    static const char *const names[] = {"epochs", "steps", "images",    "batch",     "rate",
+                                        "decay",  "clip",  "smoothing", "side",      "patch",
+                                        "width",  "heads", "depth",     "landmarks", "hidden"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (trained_number(a, names[i]) != trained_number(b, names[i]))
+            return false;
+    return true;
 }
 
-/* Compares over the seeds of training, each with the mean over its draws. Of networks with the same
- * seed the first one counts; those that were trained with a change are left out, because a result
- * has one change. */
+/* The place of a network in the list; those that are given twice have the first one's. */
+static int64_t first_with_seed(const accuracy_sweep *w, const trained *network)
+{
+    const model_shape *shape = trained_shape(network);
+    int64_t i = 0;
+    for (;; i++) {
+        const trained *other = input_network(w->networks.items[i]);
+        const model_shape *its = trained_shape(other);
+        if (its->attention == shape->attention && its->variant == shape->variant &&
+            its->change == shape->change &&
+            trained_number(other, "seed") == trained_number(network, "seed"))
+            return i;
+    }
+}
+
+/* Whether a network is one of those that differ in their seeds alone: not trained with a change,
+ * because a result has one change; trained as the first network of the list was; and the first of
+ * its operator, variant and seed. */
+static bool counts_as_seed(const accuracy_sweep *w, const trained *network)
+{
+    const trained *first = input_network(w->networks.items[0]);
+    return trained_shape(network)->change == &changes[CHANGE_NONE] &&
+           isfinite(trained_number(network, "seed")) && same_training(first, network) &&
+           input_network(w->networks.items[first_with_seed(w, network)]) == network;
+}
+
+/* Compares over the seeds of training, each with the mean over its draws. */
 static void compare_seeds(const accuracy_sweep *w, const table *raw, table *to)
 {
     seed_result *results = must_allocate((size_t)w->points, sizeof *results);
@@ -307,21 +333,21 @@ static void compare_seeds(const accuracy_sweep *w, const table *raw, table *to)
         const accuracy_point *p = &w->all[point];
         const trained *network = input_network(p->in);
         const model_shape *shape = trained_shape(network);
-        seed_result r = {.operator_name = shape->attention->name,
-                         .variant = shape->attention->variants[shape->variant].name,
-                         .change = p->change->name,
-                         .seed = (int64_t)trained_number(network, "seed"),
-                         .finished = true,
-                         .epochs = (int64_t)trained_number(network, "epochs"),
-                         .steps = (int64_t)trained_number(network, "steps")};
         double right = 0;
         for (draws = 0;
              point + draws < w->points && p[draws].in == p->in && p[draws].change == p->change;
              draws++)
             right += count_pictures(w, raw, point + draws).right;
-        r.accuracy = right / (double)(draws * w->pictures);
-        if (shape->change == &changes[CHANGE_NONE] && !is_known(count, results, &r))
-            results[count++] = r;
+        if (counts_as_seed(w, network))
+            results[count++] =
+                (seed_result){.operator_name = shape->attention->name,
+                              .variant = shape->attention->variants[shape->variant].name,
+                              .change = p->change->name,
+                              .seed = (int64_t)trained_number(network, "seed"),
+                              .finished = true,
+                              .epochs = (int64_t)trained_number(network, "epochs"),
+                              .steps = (int64_t)trained_number(network, "steps"),
+                              .accuracy = right / (double)(draws * w->pictures)};
     }
     seeds_compare(count, results, to);
     free(results);

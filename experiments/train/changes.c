@@ -69,12 +69,12 @@ static void set_storage(const change *c, atn_attention_desc *desc)
                           "the convolution's windows",                                             \
         .operators = SOFT_ONLY, .before = true, .landmarks = n                                     \
     }
+#define UNREAD "; no other command reads such a network"
 #define CROSSNORM(kind, called, text)                                                              \
     {                                                                                              \
         .name = called, .description = text UNREAD, .operators = 1U << ATN_XNORM, .before = true,  \
         .crossnorm = kind                                                                          \
     }
-#define UNREAD "; no other command reads such a network"
 
 const change changes[] = {
     [CHANGE_NONE] = {.name = "none",

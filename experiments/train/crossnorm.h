@@ -4,8 +4,7 @@
  *
  *   C = V^T K (d x d; its rows are the clusters),   Y = N(Q) N(C)^T,
  *
- * where N normalises the rows x, or the channels (columns) over all rows, of n x d or d x d
- * numbers:
+ * where N normalises each row x of its n x d or d x d matrix, or channels (columns) over all rows:
  *
  *   CROSSNORM_QUERIES, CROSSNORM_CLUSTERS   gamma x/|x|_2 of one of the two, the other as it is
  *   CROSSNORM_POWER       gamma x/|x|_p, |x|_p = (sum_c |x_c|^p)^(1/p), p learned
@@ -15,8 +14,8 @@
  *
  * The last three, x^ = (x - mean) / sqrt(variance + 1e-5), have a weight and a bias for each
  * channel, of Q and of C. A row of zeros has no length: there x/|x| and its derivatives are 0.
- * UFO-ViT's paper leaves open over what its LN, GN and IN were taken; this is ours, the same as in
- * statement U05. */
+ * UFO-ViT's paper leaves open over what its LN, GN and IN were taken; this reading is ours, and that
+ * of statement U05, which has no 1e-5, weights or biases. */
 #ifndef EXPERIMENTS_TRAIN_CROSSNORM_H
 #define EXPERIMENTS_TRAIN_CROSSNORM_H
 
@@ -44,8 +43,8 @@ int64_t crossnorm_size(int64_t tokens, int64_t dim);
 void crossnorm_forward(atn_context *context, const crossnorm_head *h, real *workspace, real *y,
                        int64_t y_stride);
 
-/* dy and the gradients dq, dk, dv: `y_stride` from a row to the next. Adds to the gradients of the
- * parameters. */
+/* dy and the gradients dq, dk, dv, which it overwrites: `y_stride` from a row to the next. Adds to
+ * the gradients of the parameters, which are null where h->parameters are. */
 void crossnorm_backward(atn_context *context, const crossnorm_head *h, real *workspace,
                         const real *dy, int64_t y_stride, real *dq, real *dk, real *dv,
                         real *const gradient[CROSSNORM_PARAMETERS]);

@@ -73,7 +73,7 @@ typedef struct {
     int64_t offset, count; /* in the flat array of all parameters */
     double start, spread;  /* initially start + spread z, z normal and redrawn if beyond 2 */
     bool waves;            /* initially sines and cosines of the token's row and column */
-    bool decays;           /* by weight decay, as matrices do; vectors and the position do not */
+    bool decays;           /* by weight decay, as matrices do; not vectors, nor the position */
     bool fixed;            /* drawn once, never trained: random features, rotations */
 } model_parameter;
 

@@ -39,7 +39,7 @@ static bool has(int kind, int parameter)
                                         : kinds[kind].channels;
 }
 
-/* How many numbers of an array's row are read. */
+/* The rows of an array, and how many numbers of each are read. */
 static int64_t rows_of(int array)
 {
     return array < NUMBERS ? TOKENS : 1;
@@ -148,6 +148,8 @@ static atn_context *open_context(void)
 
 static double workspace[1 << 12];
 
+/* An entry is a sum of 12 products of 8 to 10 roundings each, and of sums of 7 to 84 terms: 64
+ * roundoffs of 1 + |y| are some times what they come to. */
 Test(train_crossnorm, output_is_its_definition)
 {
     atn_context *context = open_context();
@@ -181,8 +183,9 @@ static wide product_with(int kind, const inputs *x, const double *dy)
     return sum;
 }
 
-/* Each entry by itself, the parameters' on top of what is there: differences in long double lose
- * half its digits. */
+/* Each entry by itself, the parameters' on top of what is there. With a step of h = 2^-20
+ * differences are off by some h^2 = 1e-12 times third derivatives, which the short rows make large,
+ * and by the long double's roundoff over h, 5e-14. */
 Test(train_crossnorm, gradients_are_those_of_differences)
 {
     static const double step = 0x1p-20, start = 0.5;
@@ -224,27 +227,42 @@ Test(train_crossnorm, gradients_are_those_of_differences)
     atn_context_free(context);
 }
 
-/* A query of zeros has no length: its output is 0, and so is its gradient. */
+/* A query of zeros has no length: its output is 0, and so is its gradient; likewise a cluster,
+ * whose channel of V is 0. */
 Test(train_crossnorm, zeros_have_no_length)
 {
+    enum { TOKEN = 1, CHANNEL = 2 };
     atn_context *context = open_context();
     for (int kind = 0; kind < KINDS; kind++) {
-        if (kinds[kind].channels || kinds[kind].kind == CROSSNORM_CLUSTERS)
+        if (kinds[kind].channels)
             continue;
         inputs x = draw();
         crossnorm_head h = head_of(kind, &x);
-        double y[TOKENS * WIDTH] = {0}, dt[NUMBERS][TOKENS * WIDTH], numbers[2] = {0};
+        double y[TOKENS * WIDTH], dy[TOKENS * WIDTH], dt[NUMBERS][TOKENS * WIDTH];
+        double numbers[2] = {0};
         double *parameters[CROSSNORM_PARAMETERS] = {numbers, kinds[kind].p ? numbers + 1 : NULL};
+        bool queries = kinds[kind].kind != CROSSNORM_CLUSTERS;
+        bool clusters = kinds[kind].kind != CROSSNORM_QUERIES;
+        for (int i = 0; i < TOKENS * WIDTH; i++)
+            dy[i] = 1 + i % 7;
         for (int c = 0; c < DIM; c++)
-            x.arrays[Q][STRIDE + c] = 0;
+            x.arrays[Q][TOKEN * STRIDE + c] = 0;
+        for (int i = 0; i < TOKENS; i++)
+            x.arrays[V][i * STRIDE + CHANNEL] = 0;
         crossnorm_forward(context, &h, workspace, y, WIDTH);
-        crossnorm_backward(context, &h, workspace, y, WIDTH, dt[Q], dt[K], dt[V], parameters);
+        crossnorm_backward(context, &h, workspace, dy, WIDTH, dt[Q], dt[K], dt[V], parameters);
         for (int c = 0; c < DIM; c++) {
-            cr_expect_eq(y[WIDTH + c], 0);
-            cr_expect_eq(dt[Q][WIDTH + c], 0);
+            cr_expect_eq(y[TOKEN * WIDTH + c], 0);
+            cr_expect(!queries || dt[Q][TOKEN * WIDTH + c] == 0, "%s", kinds[kind].name);
         }
-        cr_expect(isfinite(numbers[0]) && isfinite(numbers[1]) && isfinite(dt[K][0]), "%s",
-                  kinds[kind].name);
+        for (int i = 0; i < TOKENS; i++) {
+            cr_expect_eq(y[i * WIDTH + CHANNEL], 0);
+            cr_expect(!clusters || dt[V][i * WIDTH + CHANNEL] == 0, "%s", kinds[kind].name);
+        }
+        for (int i = 0; i < TOKENS * WIDTH; i++)
+            for (int part = 0; part < NUMBERS && i % WIDTH < DIM; part++)
+                cr_expect(isfinite(dt[part][i]), "%s", kinds[kind].name);
+        cr_expect(isfinite(numbers[0]) && isfinite(numbers[1]), "%s", kinds[kind].name);
     }
     atn_context_free(context);
 }
