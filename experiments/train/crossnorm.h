@@ -14,8 +14,8 @@
  *
  * The last three, x^ = (x - mean) / sqrt(variance + 1e-5), have a weight and a bias for each
  * channel, of Q and of C. A row of zeros has no length: there x/|x| and its derivatives are 0.
- * UFO-ViT's paper leaves open over what its LN, GN and IN were taken; this reading is ours, and that
- * of statement U05, which has no 1e-5, weights or biases. */
+ * UFO-ViT's paper leaves open over what its LN, GN and IN were taken; this reading is ours, and
+ * that of statement U05, which has no 1e-5, weights or biases. */
 #ifndef EXPERIMENTS_TRAIN_CROSSNORM_H
 #define EXPERIMENTS_TRAIN_CROSSNORM_H
 
