@@ -115,9 +115,12 @@ void run_points(partial_run *r)
 
 void finish_run(partial_run *r)
 {
-    r->published = table_create(r->e->outputs[0].columns, r->e->outputs[0].column_count);
+    cr_assert_leq(r->e->output_count, RUN_TABLES);
+    for (int i = 0; i < r->e->output_count; i++)
+        r->tables[i] = table_create(r->e->outputs[i].columns, r->e->outputs[i].column_count);
+    r->published = r->tables[0];
     cr_assert(freopen("stdout.txt", "w", stdout));
-    cr_assert_eq(r->e->finish(&r->s, r->state, r->raw, &r->published), EXIT_PASS);
+    cr_assert_eq(r->e->finish(&r->s, r->state, r->raw, r->tables), EXIT_PASS);
 }
 
 void end_run(partial_run *r)
@@ -125,7 +128,8 @@ void end_run(partial_run *r)
     r->e->release(r->state);
     options_free(&r->s);
     table_free(r->raw);
-    table_free(r->published);
+    for (int i = 0; i < r->e->output_count; i++)
+        table_free(r->tables[i]);
 }
 
 void expect_replay(const experiment *e, const char *options, int64_t point)

@@ -29,12 +29,15 @@ table *read_output(const experiment *e, const char *out, int output);
 double cell_number(const table *t, int64_t row, const char *name);
 
 /* An experiment run in parts, so that a test sees its raw rows or changes them. */
+enum { RUN_TABLES = 4 };
 typedef struct {
     const experiment *e;
     program_options s;
     void *state;
     int64_t points;
-    table *raw, *published;
+    table *raw;
+    table *tables[RUN_TABLES]; /* of all outputs */
+    table *published;          /* the first one */
 } partial_run;
 
 void prepare_run(partial_run *r, const experiment *e, const char *options);
