@@ -50,21 +50,21 @@ def options_of(case):
 class Judged(unittest.TestCase):
     def test_every_operator(self):
         seen = set()
-        for case in attnum.cases(n=16, d=4, dtype="f32"):
-            with self.subTest(case=case.name):
-                q, k, v = case.q, case.k, case.v
-                dtype = np.float32
-                q, k, v, dy = (x if x is None else x.astype(dtype) for x in (q, k, v, case.dout))
-                plan = attnum.Plan.of(case.operator, q, k, v, variant=case.variant, **options_of(case))
-                y = plan(q, k, v)
-                self.assertGreaterEqual(plan.status, 0)
-                gradients = plan.backward(dy, q, k, v)
-                self.assertEqual(set(gradients), {"q", "v"} if k is None else {"q", "k", "v"})
-                result = case.check(y, gradients=gradients, dtype="f32").assert_ok()
-                self.assertEqual(len(result.results), 1 + len(gradients))
-                seen.add((case.operator, case.variant))
-        self.assertEqual(seen, {(name, variant) for name, info in attnum.operators().items()
-                                for variant in info["variants"]})
+        for dtype in ("f32", "f64"):
+            for case in attnum.cases(n=16, d=4, dtype=dtype):
+                with self.subTest(case=case.name, dtype=dtype):
+                    q, k, v, dy = (x if x is None else x.astype(dtype.replace("f", "float"))
+                                   for x in (case.q, case.k, case.v, case.dout))
+                    plan = attnum.Plan.of(case.operator, q, k, v, variant=case.variant, **options_of(case))
+                    y = plan(q, k, v)
+                    self.assertGreaterEqual(plan.status, 0)
+                    gradients = plan.backward(dy, q, k, v)
+                    self.assertEqual(set(gradients), {"q", "v"} if k is None else {"q", "k", "v"})
+                    result = case.check(y, gradients=gradients, dtype=dtype).assert_ok()
+                    self.assertEqual(len(result.results), 1 + len(gradients))
+                    seen.add((case.operator, case.variant, dtype))
+        self.assertEqual(seen, {(name, variant, dtype) for name, info in attnum.operators().items()
+                                for variant in info["variants"] for dtype in ("f32", "f64")})
 
     def test_backward_after_forward(self):
         plan = attnum.Plan.of("sima", Q, K, V)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """CUDA's memory, on the emulator of its runtime: the package with a module that is linked to the emulated library, in
-a process of its own (`test_cuda.py`, started by the test below)."""
+a process of its own (`test_cuda.py`, started by the test below). ATTNUM_DEVICE=cuda: on a GPU, without it."""
 import ctypes
 import os
 import pathlib
@@ -201,7 +201,7 @@ class OnDevice(unittest.TestCase):
             plan.backward(v, q, k, v)
 
 
-if os.environ.get("ATTNUM_DEVICE") != "emulated":
+if os.environ.get("ATTNUM_DEVICE") not in ("emulated", "cuda"):
     del OnDevice
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from test_attention import options_of
 
 TORCH = importlib.util.find_spec("torch") is not None
+DEVICE = os.environ.get("ATTNUM_DEVICE") == "cuda"
 if TORCH:
     import attnum.torch
     import torch
@@ -32,10 +33,16 @@ def installed(name):
     return importlib.util.find_spec(name) is not None
 
 
-def tokens(seed, *shape, grad=True, dtype=None):
+def tokens(seed, *shape, grad=True, dtype=None, device="cpu"):
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(*(shape or (1, 2, N, D)), generator=generator, dtype=dtype or torch.float64)
-    return x.requires_grad_(grad)
+    return x.to(device).requires_grad_(grad)
+
+
+def on(device, options):
+    """The options with their arrays as tensors in f64."""
+    return {name: torch.tensor(x, dtype=torch.float64, device=device) if isinstance(x, np.ndarray) else x
+            for name, x in options.items()}
 
 
 class Missing(unittest.TestCase):
@@ -47,6 +54,11 @@ class Missing(unittest.TestCase):
 
 @unittest.skipUnless(TORCH, "PyTorch is not installed")
 class Gradients(unittest.TestCase):
+    device = "cpu"
+
+    def tokens(self, *arguments, **options):
+        return tokens(*arguments, device=self.device, **options)
+
     def judged(self, op, q, k, v, **options):
         """gradcheck by q, k, v and the tensors among the options that want a gradient."""
         inner = {key: value for value in options.values() if isinstance(value, dict) for key, value in value.items()}
@@ -58,22 +70,22 @@ class Gradients(unittest.TestCase):
         seen = set()
         for case in attnum.cases(n=N, d=D, dtype="f32"):
             with self.subTest(case=case.name):
-                q, k, v = (None if x is None else torch.tensor(x, dtype=torch.float64, requires_grad=True)
+                q, k, v = (None if x is None else
+                           torch.tensor(x, dtype=torch.float64, device=self.device, requires_grad=True)
                            for x in (case.q, case.k, case.v))
-                options = {name: torch.tensor(x, dtype=torch.float64) if isinstance(x, np.ndarray) else x
-                           for name, x in options_of(case).items()}
-                self.assertTrue(self.judged(case.operator, q, k, v, variant=case.variant, **options))
+                self.assertTrue(self.judged(case.operator, q, k, v, variant=case.variant,
+                                            **on(self.device, options_of(case))))
                 seen.add(case.operator)
         self.assertEqual(seen, set(attnum.operators()))
 
     def test_every_parameter(self):
-        q, k, v = (tokens(i, grad=False) for i in range(3))
-        conv = {"kind": "conv-code", "height": 4, "width": 4, "stride": 2, "weights": tokens(3, D, D, 2, 2),
-                "norm_weight": tokens(4, 1, D), "norm_bias": tokens(5, 1, D)}
-        grid = {"residual": tokens(6, 2, 3, 3), "residual_height": 4, "residual_width": 4, "inverse": "cholesky"}
-        landmarks = {"landmarks": 4, "residual": tokens(6, 2, 3, 1)}
-        e, f = tokens(7, N, 3), tokens(8, N, 3)
-        one = {"gamma": tokens(9, 2, 1, 1), "temperature": tokens(9, 2, 1, 1)}
+        q, k, v = (self.tokens(i, grad=False) for i in range(3))
+        conv = {"kind": "conv-code", "height": 4, "width": 4, "stride": 2, "weights": self.tokens(3, D, D, 2, 2),
+                "norm_weight": self.tokens(4, 1, D), "norm_bias": self.tokens(5, 1, D)}
+        grid = {"residual": self.tokens(6, 2, 3, 3), "residual_height": 4, "residual_width": 4, "inverse": "cholesky"}
+        landmarks = {"landmarks": 4, "residual": self.tokens(6, 2, 3, 1)}
+        e, f = self.tokens(7, N, 3), self.tokens(8, N, 3)
+        one = {"gamma": self.tokens(9, 2, 1, 1), "temperature": self.tokens(9, 2, 1, 1)}
         for op, options, tensors in (("soft", {"sampling": conv} | grid, 4), ("nystromformer", landmarks, 1),
                                      ("linformer", {"e": e}, 1), ("linformer", {"e": e, "f": f}, 2),
                                      ("xnorm", {"gamma": one["gamma"]}, 1),
@@ -84,7 +96,7 @@ class Gradients(unittest.TestCase):
                          set(attnum.listed("parameter")))
 
     def test_through_an_iteration(self):
-        q, v = tokens(1), tokens(2)
+        q, v = self.tokens(1), self.tokens(2)
         for gradient, right in (("steps", True), ("closed", False)):  # Eq. 12 is not the derivative of four steps
             with self.subTest(gradient=gradient):
                 options = {"sampling": POOL, "gradient": gradient, "inverse": {"method": "nr-paper", "iterations": 4}}
@@ -93,14 +105,66 @@ class Gradients(unittest.TestCase):
                 self.assertEqual(found, right)
 
     def test_masks_and_keys(self):
-        q, k, v = tokens(1), tokens(2, 1, 2, 9, D), tokens(3, 1, 2, 9, 5)
-        there = torch.arange(9)[None] < 6
+        q, k, v = self.tokens(1), self.tokens(2, 1, 2, 9, D), self.tokens(3, 1, 2, 9, 5)
+        there = torch.arange(9, device=self.device)[None] < 6
         y = attnum.torch.attention("softmax", q, k, v, key_mask=there)
         torch.testing.assert_close(y, functional.scaled_dot_product_attention(q, k, v, there[:, None, None]))
         self.assertTrue(torch.autograd.gradcheck(
             lambda q, k, v: attnum.torch.attention("softmax", q, k, v, key_mask=there), (q, k, v)))
         y.sum().backward()  # a derivative that repeats one number
         self.assertTrue((v.grad[:, :, 6:] == 0).all() and (v.grad[:, :, :6] != 0).all())
+
+
+@unittest.skipUnless(DEVICE, "a GPU's: ATTNUM_DEVICE=cuda asks for them")
+class OnDevice(Gradients):
+    """The same with tensors in CUDA memory, and what only a device has: 16-bit floats and streams."""
+    device = "cuda"
+
+    def test_values(self):
+        for dtype in (torch.float64, torch.float32, torch.float16):
+            name = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16"}[dtype]
+            for case in attnum.cases(n=N, d=D, dtype=name):
+                with self.subTest(case=case.name, dtype=name):
+                    q, k, v, dy = (None if x is None else torch.tensor(x, dtype=dtype, device="cuda")
+                                   for x in (case.q, case.k, case.v, case.dout))
+                    given = {key: x.requires_grad_() for key, x in zip("qkv", (q, k, v)) if x is not None}
+                    y = attnum.torch.attention(case.operator, **given, variant=case.variant,
+                                               **on("cuda", options_of(case)))
+                    y.backward(dy)
+                    case.check(y, gradients={key: x.grad for key, x in given.items()}, dtype=name).assert_ok()
+
+    def test_streams(self):
+        """A call is enqueued after the work of the current stream, and the stream's later work after it."""
+        q, k, v = (self.tokens(i, 4, 8, 1024, 32, grad=False, dtype=torch.float32) for i in range(3))
+        wanted = attnum.torch.attention("softmax", 2 * q, k, v)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(5):
+                twice = q + q  # in memory that the next turn's takes again
+                y = 1 * attnum.torch.attention("softmax", twice, k, v)
+                del twice
+        torch.cuda.current_stream().wait_stream(stream)
+        self.assertTrue(torch.equal(y, wanted))
+
+    def test_views(self):
+        q, k, v = torch.randn(2, N, 3, 5, D, device="cuda").unbind(2)
+        y = attnum.torch.attention("sima", q, k, v, layout="bnhd")
+        dense = [x.transpose(1, 2).contiguous() for x in (q, k, v)]
+        self.assertTrue(torch.equal(attnum.torch.attention("sima", *dense).transpose(1, 2), y))
+
+    def test_training(self):
+        layer, q = attnum.torch.Attention("linformer", e=torch.randn(N, 3)).cuda(), torch.randn(2, 3, N, D).cuda()
+        wanted = functional.scaled_dot_product_attention(q, q, q)
+        optimiser = torch.optim.Adam(layer.parameters(), 0.05)
+        losses = []
+        for _ in range(30):
+            optimiser.zero_grad()
+            loss = (layer(q, q, q) - wanted).square().mean()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        self.assertLess(losses[-1], 0.9 * losses[0])
 
 
 @unittest.skipUnless(TORCH, "PyTorch is not installed")
