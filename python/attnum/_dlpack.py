@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Memory that an object shows by the protocol DLPack, on the CPU and on CUDA devices."""
 import ctypes
+import math
 
 import cffi
 
@@ -70,8 +71,12 @@ def take(x, stream=None):
         raise ValueError(f"dtype {'bfloat' if array.kind == 4 else f'{array.kind}:'}{array.bits}"
                          f"{'' if array.lanes == 1 else f' x {array.lanes}'}, expected float32 or float64")
     size = array.bits // 8
+    shape = tuple(array.shape[i] for i in range(array.dimensions))
     strides = None if not array.strides else tuple(size * array.strides[i] for i in range(array.dimensions))
+    if strides and all(count == 1 or stride == size * math.prod(shape[i + 1:])
+                       for i, (count, stride) in enumerate(zip(shape, strides))):
+        strides = None  # dense, as the interfaces say it; PyTorch always gives strides
     address = int(_ffi.cast("intptr_t", array.data)) + array.offset
-    return {"shape": tuple(array.shape[i] for i in range(array.dimensions)), "strides": strides,
+    return {"shape": shape, "strides": strides,
             "typestr": f"{'|' if size == 1 else '<'}{_KINDS[array.kind]}{size}",
             "data": (address, bool(flags & (_READ_ONLY | _COPIED)))}, taken

@@ -41,12 +41,13 @@ class DeviceArray:
 
 
 class Exported:
-    """The same by DLPack alone, with one more column in memory: version 1, or with old=True the one before it."""
+    """The same by DLPack alone, with one more column in memory, or dense, but with strides nonetheless: version 1, or
+    with old=True the one before it."""
     alive = 0
 
-    def __init__(self, context, array, old=False, read_only=False, ordinal=0):
-        wide = np.full((*array.shape[:-1], array.shape[-1] + 1), 7, array.dtype)
-        wide[..., :-1] = array
+    def __init__(self, context, array, old=False, read_only=False, ordinal=0, dense=False):
+        wide = np.full((*array.shape[:-1], array.shape[-1] + (not dense)), 7, array.dtype)
+        wide[..., :array.shape[-1]] = array
         self.memory, self.shape, self.streams, self.ordinal = DeviceArray(context, wide), array.shape, [], ordinal
         self.strides = [stride // array.itemsize for stride in wide.strides]
         self.old, self.read_only = old, read_only
@@ -63,9 +64,10 @@ class Exported:
         shape, strides = _ffi.new("int64_t[]", self.shape), _ffi.new("int64_t[]", self.strides)
         interface = self.memory.__cuda_array_interface__
         # the data begin 8 bytes before their address and an offset of 8
+        dtype = self.memory.dtype
         managed = _ffi.new(f"struct {kind} *", {"array": {
             "data": _ffi.cast("void *", interface["data"][0] - 8), "device": 2, "ordinal": self.ordinal,
-            "dimensions": len(self.shape), "kind": 2, "bits": 8 * self.memory.dtype.itemsize, "lanes": 1,
+            "dimensions": len(self.shape), "kind": {"f": 2, "b": 6}[dtype.kind], "bits": 8 * dtype.itemsize, "lanes": 1,
             "shape": shape, "strides": strides, "offset": 8}})
         if not self.old:
             managed.major, managed.flags = 1, int(self.read_only)
@@ -80,9 +82,9 @@ class Exported:
         Exported.alive += change
 
     def numpy(self):
-        wide = self.memory.numpy()
-        assert (wide[..., -1] == 7).all(), "something was written beside the view"
-        return wide[..., :-1]
+        wide, columns = self.memory.numpy(), self.shape[-1]
+        assert (wide[..., columns:] == np.array(7, wide.dtype)).all(), "something was written beside the view"
+        return wide[..., :columns]
 
 
 class OnDevice(unittest.TestCase):
@@ -110,7 +112,8 @@ class OnDevice(unittest.TestCase):
                 self.assertIs(plan(dq, dk, dv, out=y), y)
                 self.assertIs(plan.outcome().status, attnum.Status.OK)
                 names = ("q", "v") if k is None else ("q", "k", "v")
-                gradients = {name: self.empty(v) for name in names} | {name: self.empty(e) for name in parameters}
+                gradients = {name: self.empty(v) for name in names} | {
+                    name: Exported(self.context, np.full_like(e, np.nan), dense=True) for name in parameters}
                 plan.backward(dv, dq, dk, dv, out=gradients, parameters=parameters)
                 plan.outcome()
                 attnum.check(y.numpy(), op=op, q=q, k=k, v=v, dout=v, dtype="f32", **options,
@@ -141,6 +144,15 @@ class OnDevice(unittest.TestCase):
             with self.subTest(sentence=sentence), self.assertRaisesRegex(attnum.Error, sentence):
                 attnum.attention("softmax", **{"q": q, "k": k, "v": v, "out": v} | given)
         self.assertEqual(Exported.alive, 0, "what DLPack lent was not given back")
+
+    def test_masks(self):
+        there = np.arange(16)[None] < 11
+        y = self.empty(self.host[2])
+        plan = attnum.Plan.of("softmax", *self.device, padding=True)
+        plan(*self.device, out=y, key_mask=Exported(self.context, there, dense=True))
+        plan.outcome()
+        q, k, v = self.host
+        attnum.check(y.numpy(), op="softmax", q=q, k=k, v=v, dtype="f32", key_mask=there).assert_ok()
 
     def test_matrices(self):
         """As on the CPU, up to rounding of the same sums in another order."""
@@ -218,7 +230,7 @@ class Emulated(unittest.TestCase):
             done = subprocess.run([sys.executable, __file__, "OnDevice"], env=environment, capture_output=True,
                                   text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("Ran 5 tests", done.stderr)
+        self.assertIn("Ran 6 tests", done.stderr)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,8 @@ class Gradients(unittest.TestCase):
         inner = {key: value for value in options.values() if isinstance(value, dict) for key, value in value.items()}
         wanted = [x for x in (q, k, v, *options.values(), *inner.values())
                   if isinstance(x, torch.Tensor) and x.requires_grad]
-        return torch.autograd.gradcheck(lambda *_: attnum.torch.attention(op, q, k, v, **options), wanted)
+        return torch.autograd.gradcheck(lambda *_: attnum.torch.attention(op, q, k, v, **options), wanted,
+                                        fast_mode=self.device == "cuda")  # a call takes longer there
 
     def test_every_operator(self):
         seen = set()
