@@ -21,7 +21,7 @@ enum { SHARDS_MOST = 1000000 };
 /* What the help of an option says of it if it is not given. */
 #define DEFAULT_SEED          1
 #define DEFAULT_HEADS         8 /* of inspect */
-#define DEFAULT_EPOCHS        10
+#define DEFAULT_EPOCHS        5
 #define DEFAULT_PATCH         2
 #define DEFAULT_TRAINED_HEADS 2
 #define DEFAULT_CASE_HEADS    2

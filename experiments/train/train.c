@@ -90,6 +90,7 @@ static void add_plans(train_state *w, const char *name, const change *c)
         plan.images = s->train.images ? s->train.images : s->effort == EFFORT_QUICK ? 2560 : 0;
         plan.epochs = s->train.epochs             ? s->train.epochs
                       : s->effort == EFFORT_QUICK ? 2
+                      : s->effort == EFFORT_FULL  ? 10
                                                   : plan.epochs;
         plan.shape.patch = s->train.patch ? s->train.patch : plan.shape.patch;
         if (s->train.heads) {
@@ -395,9 +396,9 @@ const experiment train = {
     .example = "attnum train --operator soft/code,softmax --seed 1,2,3",
     .options = OPTIONS(TRAIN_OPTIONS),
     .alone = true,
-    .defaults = EPOCHS " epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
+    .defaults = EPOCHS " epochs of 60000 images, at most 15 minutes a network on two cores\n"
                        "quick: 2 epochs of 2560 images, four operators\n"
-                       "full: as default",
+                       "full: 10 epochs, as the networks in data/trained were trained",
     .outputs = outputs,
     .output_count = OUTPUTS,
     .prepare = prepare,

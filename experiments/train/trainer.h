@@ -23,7 +23,7 @@ typedef struct {
     const char *start_sha256; /* of the file that they are from */
 } training;
 
-/* 10 epochs, batches of 32, rate 2e-3, decay 0.05, clip 1, smoothing 0.1. name and result as in
+/* DEFAULT_EPOCHS epochs, batches of 32, rate 2e-3, decay 0.05, clip 1, smoothing 0.1. name and result as in
  * model_defaults. */
 bool training_defaults(const char *name, training *plan);
 
