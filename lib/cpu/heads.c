@@ -43,6 +43,16 @@ static int64_t position_count(const atn_attention_shape *s)
     return s->tokens + s->key_tokens;
 }
 
+/* Backward splits the keys of a head into groups, and goes over the queries in spans: elements of a
+ * thread's part of dQ, which is a span's, and of dK, if that may be the same array as dQ. */
+enum { QUERY_SPAN = 4096 };
+
+static int64_t partial_reals(const cpu_heads *heads)
+{
+    int64_t group = operators[heads->desc.op]->key_group;
+    return group > 0 ? (head_smaller(QUERY_SPAN, heads->shape.tokens) + group) * heads->shape.dim : 0;
+}
+
 /* count pieces of `each` elements. */
 static void *take_pieces(core_arena *arena, int64_t count, int64_t each, size_t size)
 {
@@ -57,6 +67,7 @@ void R(heads_layout)(core_arena *arena, cpu_heads *heads)
     operators[heads->desc.op]->sizes(&heads->desc, s, &heads->thread_reals, &heads->head_reals);
     heads->work = take_pieces(arena, threads, heads->thread_reals, sizeof(real));
     heads->state = take_pieces(arena, pieces, heads->head_reals, sizeof(real));
+    heads->partial = take_pieces(arena, threads, partial_reals(heads), sizeof(real));
     heads->joined = take_pieces(arena, pieces, 1, sizeof(void *));
     heads->nonfinite = take_pieces(arena, pieces, 1, 1);
     heads->nonfinite_parts = take_pieces(arena, pieces, 1, 1);
@@ -322,30 +333,63 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
 
 /* ---- Fewer heads than threads ---- */
 
-/* The number of parts into which the queries of each head are split; 1 for causal attention,
- * for which head_sees counts from a part's first query. */
+static bool fewer_heads_than_threads(const call *c)
+{
+    return c->heads->shape.batch * c->heads->shape.heads < c->heads->threads;
+}
+
+/* Whether the tokens of a head can be split; causal attention's cannot, since head_sees counts from
+ * a part's first token. */
+static bool splits(const call *c, int64_t group)
+{
+    return group > 0 && !masked(c) && !c->heads->desc.causal;
+}
+
+static int64_t groups_of(int64_t tokens, int64_t group)
+{
+    return (tokens + group - 1) / group;
+}
+
+/* The number of parts into which the queries of each head are split. */
 static int64_t parts_of_queries(const call *c)
 {
-    const atn_attention_shape *s = &c->heads->shape;
-    int64_t pieces = s->batch * s->heads, group = c->op->query_group;
-    if (group == 0 || pieces >= c->heads->threads || masked(c) || c->heads->desc.causal)
+    int64_t group = c->op->query_group;
+    if (!splits(c, group) || !fewer_heads_than_threads(c))
         return 1;
-    return head_smaller(4 * c->heads->threads, (s->tokens + group - 1) / group);
+    return head_smaller(4 * c->heads->threads, groups_of(c->heads->shape.tokens, group));
+}
+
+/* Leaves some of a head's queries. */
+static void keep_queries(head *h, int64_t first, int64_t count)
+{
+    h->n = count;
+    h->first = first;
+    h->q += first * h->q_stride;
+    if (h->out)
+        h->out += first * h->out_stride;
+    if (h->grad_out)
+        h->grad_out += first * h->grad_out_stride;
+    if (h->y)
+        h->y += first * h->y_stride;
+}
+
+/* The head with one part of the queries. */
+static head query_part(const call *c, int64_t piece, int64_t part, int64_t parts)
+{
+    head h = direct_head(c, piece);
+    int64_t group = c->op->query_group, groups = groups_of(h.n, group);
+    int64_t first = groups * part / parts * group, end = groups * (part + 1) / parts * group;
+    keep_queries(&h, first, head_smaller(end, h.n) - first);
+    return h;
 }
 
 static void forward_part(const call *c, int64_t piece, int64_t part, int64_t parts)
 {
-    head h = direct_head(c, piece);
-    int64_t group = c->op->query_group, blocks = (h.n + group - 1) / group;
-    int64_t first = blocks * part / parts * group, end = blocks * (part + 1) / parts * group;
+    head h = query_part(c, piece, part, parts);
     unsigned char nonfinite = 0; /* of this part: other threads work on the same head */
     if (c->heads->nonfinite[piece])
         return;
     h.nonfinite = &nonfinite;
-    h.first = first;
-    h.n = head_smaller(end, h.n) - first;
-    h.q += first * h.q_stride;
-    h.out += first * h.out_stride;
     c->op->forward(&h);
     if (nonfinite || !R(all_finite)(h.n, h.dv, h.out, h.out_stride)) {
 #pragma omp atomic write
@@ -427,20 +471,107 @@ void R(clear_gradients)(const head *h)
     clear(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
 }
 
+/* Whether backward goes over groups of keys, the same for any number of threads, since dQ is a sum
+ * over them. */
+static bool splits_keys(const call *c)
+{
+    return splits(c, c->op->key_group) && c->heads->shape.key_tokens > c->op->key_group;
+}
+
+/* One span of queries and one group of keys. */
+typedef struct {
+    head h; /* with dQ, and dK if that is the same array, in the thread's memory */
+    real *grad_q, *grad_k;
+    int64_t grad_q_stride, grad_k_stride;
+} key_part;
+
+static void backward_part(const call *c, const head *whole, int64_t span, int64_t group,
+                          key_part *p)
+{
+    int64_t query = span * QUERY_SPAN, key = group * c->op->key_group;
+    bool shared = whole->grad_k == whole->grad_q;
+    head *h = &p->h;
+    *p = (key_part){.h = *whole,
+                    .grad_q = whole->grad_q + query * whole->grad_q_stride,
+                    .grad_k = shared ? whole->grad_k + key * whole->grad_k_stride : NULL,
+                    .grad_q_stride = whole->grad_q_stride,
+                    .grad_k_stride = whole->grad_k_stride};
+    keep_queries(h, query, head_smaller(QUERY_SPAN, whole->n - query));
+    h->n_k = head_smaller(c->op->key_group, whole->n_k - key);
+    h->k += key * h->k_stride;
+    h->v += key * h->v_stride;
+    h->grad_v += key * h->grad_v_stride;
+    h->grad_q = (real *)c->heads->partial + omp_get_thread_num() * partial_reals(c->heads);
+    h->grad_q_stride = h->d;
+    memset(h->grad_q, 0, (size_t)(h->n * h->d) * sizeof(real));
+    if (shared) {
+        h->grad_k = h->grad_q + h->n * h->d;
+        h->grad_k_stride = h->d;
+        memset(h->grad_k, 0, (size_t)(h->n_k * h->d) * sizeof(real));
+    } else {
+        h->grad_k += key * h->grad_k_stride;
+    }
+    c->op->backward(h);
+}
+
+static void add_rows_to(int64_t rows, int64_t cols, const real *from, real *to, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < cols; e++)
+            to[i * stride + e] += from[i * cols + e];
+}
+
+static void add_part(const key_part *p)
+{
+    add_rows_to(p->h.n, p->h.d, p->h.grad_q, p->grad_q, p->grad_q_stride);
+    if (p->grad_k)
+        add_rows_to(p->h.n_k, p->h.d, p->h.grad_k, p->grad_k, p->grad_k_stride);
+}
+
+static int64_t span_count(const call *c)
+{
+    return groups_of(c->heads->shape.tokens, QUERY_SPAN);
+}
+
+static int64_t key_groups(const call *c)
+{
+    return groups_of(c->heads->shape.key_tokens, c->op->key_group);
+}
+
+/* Clears a head's gradients where that is wanted. False, and nothing is to be done: the head has
+ * NaN or infinity. */
+static bool open_gradients(const call *c, int64_t piece, const head *whole, const head *h)
+{
+    /* not before join: a head's dY does not change what forward computes of the others */
+    if (!propagates(c, h) && !R(all_finite)(h->n, h->dv, h->grad_out, h->grad_out_stride)) {
+        c->heads->nonfinite[piece] = 1;
+        return false;
+    }
+    if (masked(c) || !c->op->overwrites)
+        R(clear_gradients)(whole);
+    return true;
+}
+
 static void backward(const call *c, int64_t piece)
 {
     if (c->heads->nonfinite[piece])
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
-    /* not before join: a head's dY does not change what forward computes of the others */
-    if (!propagates(c, &h) && !R(all_finite)(h.n, h.dv, h.grad_out, h.grad_out_stride)) {
-        c->heads->nonfinite[piece] = 1;
+    if (!open_gradients(c, piece, &whole, &h))
+        return;
+    if (c->op->backward_queries)
+        c->op->backward_queries(&h);
+    if (!splits_keys(c)) {
+        c->op->backward(&h);
+        close_gradients(c, &whole, &h);
         return;
     }
-    if (masked(c) || !c->op->overwrites)
-        R(clear_gradients)(&whole);
-    c->op->backward(&h);
-    close_gradients(c, &whole, &h);
+    for (int64_t span = 0; span < span_count(c); span++)
+        for (int64_t group = 0; group < key_groups(c); group++) {
+            key_part p;
+            backward_part(c, &h, span, group, &p);
+            add_part(&p);
+        }
 }
 
 static void after(const call *c, int64_t piece)
@@ -482,6 +613,45 @@ static void all_of_backward(const call *c, int64_t piece)
 {
     before_and_backward(c, piece);
     check_gradients(c, piece);
+}
+
+static void before_in_parts(const call *c, int64_t piece)
+{
+    before(c, piece);
+    head h = direct_head(c, piece);
+    if (!c->heads->nonfinite[piece])
+        open_gradients(c, piece, &h, &h);
+}
+
+/* The same for fewer heads than threads, which then share each head's queries and keys. */
+static void backward_in_parts(const call *c)
+{
+    const cpu_heads *heads = c->heads;
+    int64_t pieces = heads->shape.batch * heads->shape.heads;
+    int64_t parts = parts_of_queries(c), groups = key_groups(c);
+    over_heads(c, false, before_in_parts);
+#pragma omp parallel num_threads(heads->threads)
+    {
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < pieces * parts; i++)
+            if (c->op->backward_queries && !heads->nonfinite[i / parts]) {
+                head h = query_part(c, i / parts, i % parts, parts);
+                c->op->backward_queries(&h);
+            }
+        for (int64_t span = 0; span < span_count(c); span++)
+#pragma omp for ordered schedule(dynamic)
+            for (int64_t i = 0; i < pieces * groups; i++) {
+                bool finite = !heads->nonfinite[i / groups];
+                head h = direct_head(c, i / groups);
+                key_part p;
+                if (finite)
+                    backward_part(c, &h, span, i % groups, &p);
+#pragma omp ordered
+                if (finite)
+                    add_part(&p);
+            }
+    }
+    over_heads(c, false, check_gradients);
 }
 
 /* Whether head i has NaN or infinity in an entry of the batch. */
@@ -572,7 +742,9 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
                             heads->parameters[p]->cols) *
                        sizeof(real));
         }
-    if (c.op->join || c.op->after)
+    if (fewer_heads_than_threads(&c) && splits_keys(&c))
+        backward_in_parts(&c);
+    else if (c.op->join || c.op->after)
         backward_in_passes(&c, in_order);
     else if (in_order) /* gradients that heads share are complete at the end */
         over_heads(&c, true, before_and_backward);

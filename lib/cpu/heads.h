@@ -46,7 +46,7 @@ typedef struct {
     void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals);
     void (*forward)(const head *h);
-    void (*backward)(const head *h);
+    void (*backward)(const head *h); /* after backward_queries */
     void (*before)(const head *h);
     void (*join)(int64_t count, real *const *states);
     void (*backward_join)(int64_t count, real *const *states);
@@ -55,6 +55,12 @@ typedef struct {
      * share them; a part begins at a multiple of this. In the state a part may write what belongs
      * to its own queries alone. */
     int64_t query_group;
+    /* > 0: backward may be called for some of the queries and a group of so many keys (the last may
+     * have fewer) at a time, and then adds what these contribute to dQ, dK and dV; not where tokens
+     * are masked, or causal. Before it backward_queries (or null) is called for all queries, in
+     * parts as forward is. */
+    int64_t key_group;
+    void (*backward_queries)(const head *h);
     /* backward overwrites grad_q, grad_v and, if it is not the same memory as grad_q, grad_k, which
      * are not initialised before it. */
     bool overwrites;

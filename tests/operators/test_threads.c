@@ -48,37 +48,53 @@ Test(threads, forward_has_the_same_bits)
         }
 }
 
-/* One head, which threads share where the operator's queries need not wait for one another. With
- * values so large that sums over keys leave the range of doubles, every part of it is NaN. */
+/* One head of 1000 tokens or, in two spans of queries, 4500, with values of size `values`. */
+static void check_one_head(int op, int64_t tokens, bool cross, double values)
+{
+    attention_choice choice = {.op = (atn_operator)op,
+                               .dtype = ATN_F64,
+                               .shape = {1, 1, tokens, 6, 6, 0},
+                               .cross = cross,
+                               .sampling = ATN_SAMPLING_WINDOW,
+                               .seed = 9};
+    attention_case c = attention_case_make(&choice);
+    attention_run r[THREAD_COUNTS];
+    atn_status status[2][THREAD_COUNTS];
+    for (int64_t i = 0; values > 1 && i < attention_slot_count(&c, SLOT_V); i++)
+        c.v[i] = values;
+    for (int i = 0; i < THREAD_COUNTS; i++) {
+        atn_context *context = fixture_context(thread_counts[i], NULL);
+        r[i] = attention_run_make(&c, 0);
+        status[0][i] = attention_run_forward(&r[i], context);
+        status[1][i] = attention_run_backward(&r[i], context);
+        bool same = status[0][i] == status[0][0] && status[1][i] == status[1][0] &&
+                    guarded_same_bits(&r[i].out, &r[0].out) && attention_run_clean(&r[i], true);
+        for (int slot = 0; slot < SLOT_COUNT; slot++)
+            same &= !r[i].gradients[slot].memory ||
+                    guarded_same_bits(&r[i].gradients[slot], &r[0].gradients[slot]);
+        cr_expect(same, "%s: %d threads", attention_case_label(&c), thread_counts[i]);
+        atn_context_free(context);
+    }
+    if (values > 1 && op == ATN_GAUSSIAN)
+        cr_expect_eq(status[0][THREAD_COUNTS - 1], ATN_NONFINITE);
+    for (int i = 0; i < THREAD_COUNTS; i++)
+        attention_run_free(&r[i]);
+    attention_case_free(&c);
+}
+
+/* One head, which threads share where the operator's queries or keys need not wait for one another.
+ * With values so large that sums over keys leave the range of doubles, every part of it is NaN. */
 Test(threads, one_head_has_the_same_bits)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int huge = 0; huge < 2; huge++) {
-            attention_choice choice = {.op = (atn_operator)op,
-                                       .dtype = ATN_F64,
-                                       .shape = {1, 1, 1000, 6, 6, 0},
-                                       .sampling = ATN_SAMPLING_WINDOW,
-                                       .seed = 9};
-            attention_case c = attention_case_make(&choice);
-            attention_run r[THREAD_COUNTS];
-            atn_status status[THREAD_COUNTS];
-            for (int64_t i = 0; huge && i < attention_slot_count(&c, SLOT_V); i++)
-                c.v[i] = 1e308;
-            for (int i = 0; i < THREAD_COUNTS; i++) {
-                atn_context *context = fixture_context(thread_counts[i], NULL);
-                r[i] = attention_run_make(&c, 0);
-                status[i] = attention_run_forward(&r[i], context);
-                cr_expect(status[i] == status[0] && guarded_unwritten(&r[i].out) == 0 &&
-                              guarded_same_bits(&r[i].out, &r[0].out),
-                          "%s: %d threads", attention_case_label(&c), thread_counts[i]);
-                atn_context_free(context);
-            }
-            if (huge && op == ATN_GAUSSIAN)
-                cr_expect_eq(status[THREAD_COUNTS - 1], ATN_NONFINITE);
-            for (int i = 0; i < THREAD_COUNTS; i++)
-                attention_run_free(&r[i]);
-            attention_case_free(&c);
+        for (int cross = 0; cross < 2; cross++) {
+            check_one_head(op, 1000, cross != 0, 1);
+            check_one_head(op, 1000, cross != 0, 1e308);
         }
+    for (int cross = 0; cross < 2; cross++) {
+        check_one_head(ATN_SOFTMAX, 4500, cross != 0, 1);
+        check_one_head(ATN_GAUSSIAN, 4500, cross != 0, 1);
+    }
 }
 
 /* SOFT with so many landmarks that a thread which computes a whole head keeps P of 1152 tokens, and

@@ -255,6 +255,7 @@ const head_operator R(cpu_operator_efficient) = {
     .before = before,
     .forward = forward,
     .backward = backward,
+    .query_group = HEAD_BLOCK,
     .overwrites = true,
     .searches = true,
 };

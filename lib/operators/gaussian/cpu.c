@@ -116,4 +116,5 @@ const head_operator R(cpu_operator_gaussian) = {
     .forward = forward,
     .backward = backward,
     .query_group = HEAD_BLOCK,
+    .key_group = 8 * HEAD_BLOCK,
 };

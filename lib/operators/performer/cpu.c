@@ -257,6 +257,7 @@ const head_operator R(cpu_operator_performer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
+    .query_group = HEAD_BLOCK,
     .overwrites = true,
     .searches = true,
 };

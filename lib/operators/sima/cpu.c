@@ -296,5 +296,6 @@ const head_operator R(cpu_operator_sima) = {.sizes = sizes,
                                             .before = before,
                                             .forward = forward,
                                             .backward = backward,
+                                            .query_group = HEAD_BLOCK,
                                             .propagates = true,
                                             .overwrites = true};

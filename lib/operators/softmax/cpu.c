@@ -25,18 +25,19 @@ _Static_assert((int)MOST_ROWS <= (int)SOFTMAX_GROUP, "softmax_raise takes no mor
 
 /* ---- Memory ---- */
 
-/* What forward keeps of each query if there is more than one block of keys. */
+/* What is kept of each query if there is more than one block of keys; the last two by backward. */
 typedef struct {
     real *largest; /* q.k; -infinity: no key is seen */
     real *factor;  /* 1 / sum of exp(c (q.k - largest)); 0: no key is seen */
+    real *pivot, *mean;
 } kept_rows;
 
 /* A thread's: a block of keys and values, transposed, a strip of weights and, for backward, of dP;
- * for several blocks also the rows' pivots and means, Y of a block of queries, and peaked queries
- * (is_peaked), gathered, with weighted sums of V. */
+ * for several blocks also Y of a block of queries, and peaked queries (is_peaked), gathered, with
+ * weighted sums of V. */
 typedef struct {
     real *keys, *values, *weights, *slopes;
-    real *pivots, *means, *y, *peaked, *sums;
+    real *y, *peaked, *sums;
 } workspace;
 
 static bool has_several_blocks(int64_t n_k)
@@ -46,22 +47,23 @@ static bool has_several_blocks(int64_t n_k)
 
 int64_t R(softmax_state)(int64_t n, int64_t n_k)
 {
-    return has_several_blocks(n_k) ? 2 * n : 0;
+    return has_several_blocks(n_k) ? 4 * n : 0;
 }
 
 int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
     int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
-    int64_t queries = 2 * n + head_smaller(QUERIES, n) * dv + MOST_ROWS * (d + dv);
+    int64_t queries = head_smaller(QUERIES, n) * dv + MOST_ROWS * (d + dv);
     return block + (has_several_blocks(n_k) ? queries : 0);
 }
 
 /* Null where nothing is kept. */
 static kept_rows rows_of(const head *h)
 {
-    if (!has_several_blocks(h->n_k))
+    real *first = h->state + h->first;
+    if (!has_several_blocks(h->key_length))
         return (kept_rows){0};
-    return (kept_rows){h->state + h->first, h->state + h->length + h->first};
+    return (kept_rows){first, first + h->length, first + 2 * h->length, first + 3 * h->length};
 }
 
 static workspace split(const head *h)
@@ -70,10 +72,8 @@ static workspace split(const head *h)
     workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
     w.weights = head_take(&free, KEYS * MOST_ROWS);
     w.slopes = head_take(&free, KEYS * MOST_ROWS);
-    if (!has_several_blocks(h->n_k))
+    if (!has_several_blocks(h->key_length))
         return w;
-    w.pivots = head_take(&free, h->length);
-    w.means = head_take(&free, h->length);
     w.y = head_take(&free, head_smaller(QUERIES, h->length) * h->dv);
     w.peaked = head_take(&free, MOST_ROWS * h->d);
     w.sums = head_take(&free, MOST_ROWS * h->dv);
@@ -355,8 +355,8 @@ static void measure_peaked(const head *h, const kept_rows *kept, int64_t count, 
         const real *dy = h->grad_out + rows[i] * h->grad_out_stride;
         double pivot = R(dot)(h->dv, dy, h->v + largest_at[i] * h->v_stride);
         double sum = R(dot)(h->dv, dy, w->sums + i * h->dv) - rest[i] * pivot;
-        w->pivots[rows[i]] = (real)pivot;
-        w->means[rows[i]] = (real)((double)kept->factor[rows[i]] * sum);
+        kept->pivot[rows[i]] = (real)pivot;
+        kept->mean[rows[i]] = (real)((double)kept->factor[rows[i]] * sum);
     }
 }
 
@@ -369,8 +369,8 @@ static void measure(const head *h, const kept_rows *kept, int64_t first, int64_t
         if (is_peaked(kept, i)) {
             peaked[count++] = i;
         } else {
-            w->pivots[i] = 0;
-            w->means[i] = (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, y);
+            kept->pivot[i] = 0;
+            kept->mean[i] = (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, y);
         }
         if (count == MOST_ROWS || (count > 0 && i == first + rows - 1)) {
             measure_peaked(h, kept, count, peaked, w);
@@ -393,28 +393,36 @@ static void backward_strip(const head *h, const kept_rows *kept, int64_t row, in
         if (is_peaked(kept, i)) { /* dP less the pivot is 0 there, without rounding */
             int64_t at = place_of_largest(seen, weights, kept->largest[i]);
             if (at >= 0)
-                slopes[at] = w->pivots[i];
+                slopes[at] = kept->pivot[i];
         }
         R(simd).scaled_exponentials(seen, c, kept->largest[i], weights);
-        finish_row(c, (double)kept->factor[i], w->pivots[i], w->means[i], seen, visible.count,
+        finish_row(c, (double)kept->factor[i], kept->pivot[i], kept->mean[i], seen, visible.count,
                    weights, slopes);
     }
     add_strip(h, row, rows, &visible, w);
+}
+
+void R(softmax_backward_queries)(const head *h)
+{
+    workspace w = split(h);
+    kept_rows kept = rows_of(h);
+    if (!kept.largest)
+        return;
+    if (h->y)
+        measure(h, &kept, 0, h->n, h->y, h->y_stride, &w);
+    for (int64_t i = 0, rows; !h->y && i < h->n; i += rows) {
+        rows = attend(h, i, &w, w.y, h->dv);
+        measure(h, &kept, i, rows, w.y, h->dv, &w);
+    }
 }
 
 void R(softmax_backward)(const head *h)
 {
     workspace w = split(h);
     kept_rows kept = rows_of(h);
-    if (!has_several_blocks(h->n_k)) {
+    if (!kept.largest) {
         backward_one_block(h, &w);
         return;
-    }
-    if (h->y)
-        measure(h, &kept, 0, h->n, h->y, h->y_stride, &w);
-    for (int64_t i = 0, rows; !h->y && i < h->n; i += rows) {
-        rows = attend(h, i, &w, w.y, h->dv);
-        measure(h, &kept, i, rows, w.y, h->dv, &w);
     }
     for (key_block k = {0}; h->n > 0 && next_keys(h, h->n - 1, true, &w, &k);)
         for (int64_t row = 0, rows; (rows = strip_rows(h->n - row)) > 0; row += rows)
@@ -424,6 +432,8 @@ void R(softmax_backward)(const head *h)
 const head_operator R(cpu_operator_softmax) = {
     .sizes = sizes,
     .forward = R(softmax_forward),
+    .backward_queries = R(softmax_backward_queries),
     .backward = R(softmax_backward),
     .query_group = QUERY_GROUP,
+    .key_group = KEYS,
 };

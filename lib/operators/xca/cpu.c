@@ -165,7 +165,7 @@ static void forward(const head *h)
     for (run r = {0}; next_run(h, h->n, &r); done = r.query + r.count) {
         clear_rows(h, done, r.query);
         R(multiply_tokens)
-        (r.count, d, d, h->v + r.key * h->v_stride, h->v_stride, p.transposed, false,
+        (r.count, d, d, h->v + (h->first + r.key) * h->v_stride, h->v_stride, p.transposed, false,
          h->out + r.query * h->out_stride, h->out_stride);
     }
     clear_rows(h, done, h->n);
@@ -255,5 +255,6 @@ const head_operator R(cpu_operator_xca) = {.sizes = sizes,
                                            .before = before,
                                            .forward = forward,
                                            .backward = backward,
+                                           .query_group = HEAD_BLOCK,
                                            .propagates = true,
                                            .overwrites = true};

@@ -221,5 +221,6 @@ const head_operator R(cpu_operator_xnorm) = {.sizes = sizes,
                                              .before = before,
                                              .forward = forward,
                                              .backward = backward,
+                                             .query_group = HEAD_BLOCK,
                                              .propagates = true,
                                              .overwrites = true};
