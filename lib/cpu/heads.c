@@ -43,16 +43,6 @@ static int64_t position_count(const atn_attention_shape *s)
     return s->tokens + s->key_tokens;
 }
 
-/* Backward splits the keys of a head into groups, and goes over the queries in spans: elements of a
- * thread's part of dQ, which is a span's, and of dK, if that may be the same array as dQ. */
-enum { QUERY_SPAN = 4096 };
-
-static int64_t partial_reals(const cpu_heads *heads)
-{
-    int64_t group = operators[heads->desc.op]->key_group;
-    return group > 0 ? (head_smaller(QUERY_SPAN, heads->shape.tokens) + group) * heads->shape.dim : 0;
-}
-
 /* count pieces of `each` elements. */
 static void *take_pieces(core_arena *arena, int64_t count, int64_t each, size_t size)
 {
@@ -60,17 +50,24 @@ static void *take_pieces(core_arena *arena, int64_t count, int64_t each, size_t 
     return arena->overflow ? NULL : core_take(arena, count * each, size);
 }
 
+/* No two threads, and no two heads, share a cache line. */
+static int64_t whole_lines(int64_t reals)
+{
+    int64_t line = 64 / (int64_t)sizeof(real);
+    return (reals + line - 1) / line * line;
+}
+
 void R(heads_layout)(core_arena *arena, cpu_heads *heads)
 {
     const atn_attention_shape *s = &heads->shape;
     int64_t pieces = s->batch * s->heads, threads = heads->threads;
     operators[heads->desc.op]->sizes(&heads->desc, s, &heads->thread_reals, &heads->head_reals);
+    heads->thread_reals = whole_lines(heads->thread_reals);
+    heads->head_reals = whole_lines(heads->head_reals);
     heads->work = take_pieces(arena, threads, heads->thread_reals, sizeof(real));
     heads->state = take_pieces(arena, pieces, heads->head_reals, sizeof(real));
-    heads->partial = take_pieces(arena, threads, partial_reals(heads), sizeof(real));
     heads->joined = take_pieces(arena, pieces, 1, sizeof(void *));
     heads->nonfinite = take_pieces(arena, pieces, 1, 1);
-    heads->nonfinite_parts = take_pieces(arena, pieces, 1, 1);
     if (heads->desc.padding) {
         heads->gathered = take_pieces(arena, threads, gathered_reals(s), sizeof(real));
         heads->positions = take_pieces(arena, threads, position_count(s), sizeof(int64_t));
@@ -93,7 +90,15 @@ typedef struct {
     const atn_tensor *dout;
     atn_gradients *gradients;
     bool after_forward; /* the states of the heads, and which are finite, are forward's */
+    int threads;        /* that work on one head */
 } call;
+
+/* Whether the heads come one after the other, each on all threads. */
+static int threads_of_head(const cpu_heads *heads)
+{
+    int64_t pieces = heads->shape.batch * heads->shape.heads;
+    return operators[heads->desc.op]->shares && pieces < heads->threads ? heads->threads : 1;
+}
 
 static real *matrix_of(const atn_tensor *t, int64_t piece)
 {
@@ -150,7 +155,9 @@ static head direct_head(const call *c, int64_t piece)
         .q_stride = c->in->q->row_stride,
         .k_stride = k->row_stride,
         .v_stride = c->in->v->row_stride,
+        .threads = c->threads,
         .work = (real *)heads->work + thread * heads->thread_reals,
+        .work_stride = heads->thread_reals,
         .state = (real *)heads->state + piece * heads->head_reals,
         .after_forward = c->after_forward,
         .nonfinite = &heads->nonfinite[piece],
@@ -243,11 +250,71 @@ static head open_head(const call *c, int64_t piece)
     return masked(c) ? gathered_head(c, &h, piece) : h;
 }
 
+/* ---- Parts of a head ---- */
+
+void R(head_share)(const head *h, int64_t tokens, int64_t group, const void *own, head_part *part,
+                   head_part *add)
+{
+    int64_t parts = (tokens + group - 1) / group;
+    int threads = (int)head_smaller(h->threads, parts);
+    if (threads < 2) {
+        for (int64_t i = 0; i < tokens; i += group) {
+            part(own, h, i, head_smaller(group, tokens - i));
+            if (add)
+                add(own, h, i, head_smaller(group, tokens - i));
+        }
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        head mine = *h;
+        mine.threads = 1;
+        mine.work += omp_get_thread_num() * h->work_stride;
+        if (add) {
+#pragma omp for ordered schedule(dynamic)
+            for (int64_t i = 0; i < tokens; i += group) {
+                part(own, &mine, i, head_smaller(group, tokens - i));
+#pragma omp ordered
+                add(own, &mine, i, head_smaller(group, tokens - i));
+            }
+        } else {
+#pragma omp for schedule(dynamic)
+            for (int64_t i = 0; i < tokens; i += group)
+                part(own, &mine, i, head_smaller(group, tokens - i));
+        }
+    }
+}
+
+typedef struct {
+    int64_t cols, stride;
+    const real *x;
+    unsigned char *nonfinite;
+} searched_rows;
+
+static void search_rows(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const searched_rows *s = own;
+    (void)h;
+    if (!R(all_finite)(count, s->cols, s->x + first * s->stride, s->stride)) {
+#pragma omp atomic write
+        *s->nonfinite = 1;
+    }
+}
+
+static bool finite_rows(const head *h, int64_t rows, int64_t cols, const real *x, int64_t stride)
+{
+    unsigned char nonfinite = 0;
+    searched_rows s = {cols, stride, x, &nonfinite};
+    if (rows > 0)
+        R(head_share)(h, rows, head_group(h, rows, rows), &s, search_rows, NULL);
+    return !nonfinite;
+}
+
 static bool finite_inputs(const call *c, const head *h)
 {
-    return R(all_finite)(h->n, h->d, h->q, h->q_stride) &&
-           (!c->in->k || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
-           R(all_finite)(h->n_k, h->dv, h->v, h->v_stride);
+    return finite_rows(h, h->n, h->d, h->q, h->q_stride) &&
+           (!c->in->k || finite_rows(h, h->n_k, h->d, h->k, h->k_stride)) &&
+           finite_rows(h, h->n_k, h->dv, h->v, h->v_stride);
 }
 
 /* Whether the operator itself makes NaN or infinity of those in Q, K, V and dY. */
@@ -294,7 +361,7 @@ static void forward(const call *c, int64_t piece)
     head whole = direct_head(c, piece), h = open_head(c, piece);
     if (!heads->nonfinite[piece]) {
         c->op->forward(&h);
-        if (!R(all_finite)(h.n, h.dv, h.out, h.out_stride))
+        if (!finite_rows(&h, h.n, h.dv, h.out, h.out_stride))
             heads->nonfinite[piece] = 1;
     }
     if (heads->nonfinite[piece]) {
@@ -322,106 +389,22 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
     const atn_attention_shape *s = &c->heads->shape;
     int64_t groups = in_order ? s->heads : s->batch * s->heads;
     int64_t members = in_order ? s->batch : 1;
-    int threads = c->heads->threads;
+    int threads = c->threads > 1 ? 1 : c->heads->threads;
     if (!pass)
         return;
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(dynamic)
     for (int64_t i = 0; i < groups; i++)
         for (int64_t j = 0; j < members; j++)
             pass(c, i + j * groups);
 }
 
-/* ---- Fewer heads than threads ---- */
-
-static bool fewer_heads_than_threads(const call *c)
-{
-    return c->heads->shape.batch * c->heads->shape.heads < c->heads->threads;
-}
-
-/* Whether the tokens of a head can be split; causal attention's cannot, since head_sees counts from
- * a part's first token. */
-static bool splits(const call *c, int64_t group)
-{
-    return group > 0 && !masked(c) && !c->heads->desc.causal;
-}
-
-static int64_t groups_of(int64_t tokens, int64_t group)
-{
-    return (tokens + group - 1) / group;
-}
-
-/* The number of parts into which the queries of each head are split. */
-static int64_t parts_of_queries(const call *c)
-{
-    int64_t group = c->op->query_group;
-    if (!splits(c, group) || !fewer_heads_than_threads(c))
-        return 1;
-    return head_smaller(4 * c->heads->threads, groups_of(c->heads->shape.tokens, group));
-}
-
-/* Leaves some of a head's queries. */
-static void keep_queries(head *h, int64_t first, int64_t count)
-{
-    h->n = count;
-    h->first = first;
-    h->q += first * h->q_stride;
-    if (h->out)
-        h->out += first * h->out_stride;
-    if (h->grad_out)
-        h->grad_out += first * h->grad_out_stride;
-    if (h->y)
-        h->y += first * h->y_stride;
-}
-
-/* The head with one part of the queries. */
-static head query_part(const call *c, int64_t piece, int64_t part, int64_t parts)
-{
-    head h = direct_head(c, piece);
-    int64_t group = c->op->query_group, groups = groups_of(h.n, group);
-    int64_t first = groups * part / parts * group, end = groups * (part + 1) / parts * group;
-    keep_queries(&h, first, head_smaller(end, h.n) - first);
-    return h;
-}
-
-static void forward_part(const call *c, int64_t piece, int64_t part, int64_t parts)
-{
-    head h = query_part(c, piece, part, parts);
-    unsigned char nonfinite = 0; /* of this part: other threads work on the same head */
-    if (c->heads->nonfinite[piece])
-        return;
-    h.nonfinite = &nonfinite;
-    c->op->forward(&h);
-    if (nonfinite || !R(all_finite)(h.n, h.dv, h.out, h.out_stride)) {
-#pragma omp atomic write
-        c->heads->nonfinite_parts[piece] = 1;
-    }
-}
-
-static void forward_in_parts(const call *c, int64_t parts)
-{
-    cpu_heads *heads = c->heads;
-    int64_t pieces = heads->shape.batch * heads->shape.heads;
-    memset(heads->nonfinite_parts, 0, (size_t)pieces);
-    over_heads(c, false, before);
-#pragma omp parallel for num_threads(heads->threads) schedule(dynamic)
-    for (int64_t i = 0; i < pieces * parts; i++)
-        forward_part(c, i / parts, i % parts, parts);
-    for (int64_t i = 0; i < pieces; i++) {
-        head h = direct_head(c, i);
-        heads->nonfinite[i] |= heads->nonfinite_parts[i];
-        if (heads->nonfinite[i])
-            fill_nan(h.n, h.dv, h.out, h.out_stride);
-    }
-}
-
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out)
 {
-    call c = {.heads = heads, .op = operators[heads->desc.op], .in = inputs, .out = out};
-    int64_t parts = parts_of_queries(&c);
-    if (parts > 1) {
-        forward_in_parts(&c, parts);
-        return;
-    }
+    call c = {.heads = heads,
+              .op = operators[heads->desc.op],
+              .in = inputs,
+              .out = out,
+              .threads = threads_of_head(heads)};
     if (!c.op->join) {
         over_heads(&c, false, before_and_forward);
         return;
@@ -471,107 +454,86 @@ void R(clear_gradients)(const head *h)
     clear(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
 }
 
-/* Whether backward goes over groups of keys, the same for any number of threads, since dQ is a sum
- * over them. */
-static bool splits_keys(const call *c)
+/* ---- Pairs of tokens ---- */
+
+enum { QUERY_SPAN = 4096 };
+
+int64_t R(pair_reals)(int64_t n, int64_t key_group, int64_t d)
 {
-    return splits(c, c->op->key_group) && c->heads->shape.key_tokens > c->op->key_group;
+    return (head_smaller(QUERY_SPAN, n) + key_group) * d;
 }
 
-/* One span of queries and one group of keys. */
 typedef struct {
-    head h; /* with dQ, and dK if that is the same array, in the thread's memory */
-    real *grad_q, *grad_k;
-    int64_t grad_q_stride, grad_k_stride;
-} key_part;
+    int64_t first, count; /* the span of queries */
+    void (*pairs)(const head *h);
+} span;
 
-static void backward_part(const call *c, const head *whole, int64_t span, int64_t group,
-                          key_part *p)
+/* A span of queries and a group of keys; dQ, and dK if that is the same array, go to h->work. */
+static void run_pairs(const void *own, const head *h, int64_t first, int64_t count)
 {
-    int64_t query = span * QUERY_SPAN, key = group * c->op->key_group;
-    bool shared = whole->grad_k == whole->grad_q;
-    head *h = &p->h;
-    *p = (key_part){.h = *whole,
-                    .grad_q = whole->grad_q + query * whole->grad_q_stride,
-                    .grad_k = shared ? whole->grad_k + key * whole->grad_k_stride : NULL,
-                    .grad_q_stride = whole->grad_q_stride,
-                    .grad_k_stride = whole->grad_k_stride};
-    keep_queries(h, query, head_smaller(QUERY_SPAN, whole->n - query));
-    h->n_k = head_smaller(c->op->key_group, whole->n_k - key);
-    h->k += key * h->k_stride;
-    h->v += key * h->v_stride;
-    h->grad_v += key * h->grad_v_stride;
-    h->grad_q = (real *)c->heads->partial + omp_get_thread_num() * partial_reals(c->heads);
-    h->grad_q_stride = h->d;
-    memset(h->grad_q, 0, (size_t)(h->n * h->d) * sizeof(real));
-    if (shared) {
-        h->grad_k = h->grad_q + h->n * h->d;
-        h->grad_k_stride = h->d;
-        memset(h->grad_k, 0, (size_t)(h->n_k * h->d) * sizeof(real));
+    const span *s = own;
+    head part = *h;
+    part.first = s->first;
+    part.n = s->count;
+    part.q += s->first * h->q_stride;
+    part.grad_out += s->first * h->grad_out_stride;
+    part.n_k = count;
+    part.k += first * h->k_stride;
+    part.v += first * h->v_stride;
+    part.grad_v += first * h->grad_v_stride;
+    part.grad_q = h->work;
+    part.grad_q_stride = h->d;
+    memset(part.grad_q, 0, (size_t)(part.n * h->d) * sizeof(real));
+    if (h->grad_k == h->grad_q) {
+        part.grad_k = h->work + part.n * h->d;
+        part.grad_k_stride = h->d;
+        memset(part.grad_k, 0, (size_t)(count * h->d) * sizeof(real));
     } else {
-        h->grad_k += key * h->grad_k_stride;
+        part.grad_k += first * h->grad_k_stride;
     }
-    c->op->backward(h);
+    s->pairs(&part);
 }
 
-static void add_rows_to(int64_t rows, int64_t cols, const real *from, real *to, int64_t stride)
+static void add_rows(int64_t rows, int64_t cols, const real *from, real *to, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < cols; e++)
             to[i * stride + e] += from[i * cols + e];
 }
 
-static void add_part(const key_part *p)
+static void add_pairs(const void *own, const head *h, int64_t first, int64_t count)
 {
-    add_rows_to(p->h.n, p->h.d, p->h.grad_q, p->grad_q, p->grad_q_stride);
-    if (p->grad_k)
-        add_rows_to(p->h.n_k, p->h.d, p->h.grad_k, p->grad_k, p->grad_k_stride);
+    const span *s = own;
+    add_rows(s->count, h->d, h->work, h->grad_q + s->first * h->grad_q_stride, h->grad_q_stride);
+    if (h->grad_k == h->grad_q)
+        add_rows(count, h->d, h->work + s->count * h->d, h->grad_k + first * h->grad_k_stride,
+                 h->grad_k_stride);
 }
 
-static int64_t span_count(const call *c)
+void R(head_share_pairs)(const head *h, int64_t key_group, void (*pairs)(const head *h))
 {
-    return groups_of(c->heads->shape.tokens, QUERY_SPAN);
-}
-
-static int64_t key_groups(const call *c)
-{
-    return groups_of(c->heads->shape.key_tokens, c->op->key_group);
-}
-
-/* Clears a head's gradients where that is wanted. False, and nothing is to be done: the head has
- * NaN or infinity. */
-static bool open_gradients(const call *c, int64_t piece, const head *whole, const head *h)
-{
-    /* not before join: a head's dY does not change what forward computes of the others */
-    if (!propagates(c, h) && !R(all_finite)(h->n, h->dv, h->grad_out, h->grad_out_stride)) {
-        c->heads->nonfinite[piece] = 1;
-        return false;
+    for (int64_t i = 0; i < h->n; i += QUERY_SPAN) {
+        span s = {i, head_smaller(QUERY_SPAN, h->n - i), pairs};
+        R(head_share)(h, h->n_k, key_group, &s, run_pairs, add_pairs);
     }
-    if (masked(c) || !c->op->overwrites)
-        R(clear_gradients)(whole);
-    return true;
 }
+
+/* ---- The passes of backward ---- */
 
 static void backward(const call *c, int64_t piece)
 {
     if (c->heads->nonfinite[piece])
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
-    if (!open_gradients(c, piece, &whole, &h))
-        return;
-    if (c->op->backward_queries)
-        c->op->backward_queries(&h);
-    if (!splits_keys(c)) {
-        c->op->backward(&h);
-        close_gradients(c, &whole, &h);
+    /* not before join: a head's dY does not change what forward computes of the others */
+    if (!propagates(c, &h) && !finite_rows(&h, h.n, h.dv, h.grad_out, h.grad_out_stride)) {
+        c->heads->nonfinite[piece] = 1;
         return;
     }
-    for (int64_t span = 0; span < span_count(c); span++)
-        for (int64_t group = 0; group < key_groups(c); group++) {
-            key_part p;
-            backward_part(c, &h, span, group, &p);
-            add_part(&p);
-        }
+    if (masked(c) || !c->op->overwrites)
+        R(clear_gradients)(&whole);
+    c->op->backward(&h);
+    close_gradients(c, &whole, &h);
 }
 
 static void after(const call *c, int64_t piece)
@@ -597,9 +559,9 @@ static void set_gradients_nan(const call *c, int64_t piece)
 static void check_gradients(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
-    if (c->heads->nonfinite[piece] || !R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
-        !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
-        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
+    if (c->heads->nonfinite[piece] || !finite_rows(&h, h.n, h.d, h.grad_q, h.grad_q_stride) ||
+        !finite_rows(&h, h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
+        !finite_rows(&h, h.n_k, h.dv, h.grad_v, h.grad_v_stride))
         set_gradients_nan(c, piece);
 }
 
@@ -613,45 +575,6 @@ static void all_of_backward(const call *c, int64_t piece)
 {
     before_and_backward(c, piece);
     check_gradients(c, piece);
-}
-
-static void before_in_parts(const call *c, int64_t piece)
-{
-    before(c, piece);
-    head h = direct_head(c, piece);
-    if (!c->heads->nonfinite[piece])
-        open_gradients(c, piece, &h, &h);
-}
-
-/* The same for fewer heads than threads, which then share each head's queries and keys. */
-static void backward_in_parts(const call *c)
-{
-    const cpu_heads *heads = c->heads;
-    int64_t pieces = heads->shape.batch * heads->shape.heads;
-    int64_t parts = parts_of_queries(c), groups = key_groups(c);
-    over_heads(c, false, before_in_parts);
-#pragma omp parallel num_threads(heads->threads)
-    {
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < pieces * parts; i++)
-            if (c->op->backward_queries && !heads->nonfinite[i / parts]) {
-                head h = query_part(c, i / parts, i % parts, parts);
-                c->op->backward_queries(&h);
-            }
-        for (int64_t span = 0; span < span_count(c); span++)
-#pragma omp for ordered schedule(dynamic)
-            for (int64_t i = 0; i < pieces * groups; i++) {
-                bool finite = !heads->nonfinite[i / groups];
-                head h = direct_head(c, i / groups);
-                key_part p;
-                if (finite)
-                    backward_part(c, &h, span, i % groups, &p);
-#pragma omp ordered
-                if (finite)
-                    add_part(&p);
-            }
-    }
-    over_heads(c, false, check_gradients);
 }
 
 /* Whether head i has NaN or infinity in an entry of the batch. */
@@ -732,7 +655,8 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
               .in = inputs,
               .dout = dout,
               .gradients = gradients,
-              .after_forward = gradients->after_forward};
+              .after_forward = gradients->after_forward,
+              .threads = threads_of_head(heads)};
     bool in_order = false;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p]) {
@@ -742,9 +666,7 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
                             heads->parameters[p]->cols) *
                        sizeof(real));
         }
-    if (fewer_heads_than_threads(&c) && splits_keys(&c))
-        backward_in_parts(&c);
-    else if (c.op->join || c.op->after)
+    if (c.op->join || c.op->after)
         backward_in_passes(&c, in_order);
     else if (in_order) /* gradients that heads share are complete at the end */
         over_heads(&c, true, before_and_backward);

@@ -15,8 +15,8 @@ typedef struct {
     int64_t batch;                /* which entry of the batch */
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
     int64_t length, key_length;   /* with padding */
-    int64_t first;                /* where threads share the head: the index of this part's first
-                                   * query in it; else 0 */
+    int threads;                  /* that work on this head (head_share) */
+    int64_t first;                /* of head_share_pairs; else 0 */
     const int64_t *positions;     /* of query i with padding: core_position(positions, i) */
     const int64_t *key_positions; /* likewise, of key j */
     const real *q, *k, *v;        /* k = q where the call's k is null */
@@ -32,6 +32,7 @@ typedef struct {
     int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's, dense; null: not wanted */
     real *work;                                 /* thread_reals, uninitialised */
+    int64_t work_stride;                        /* from one thread's work to the next one's */
     real *state; /* head_reals, kept from `before` to `after` of a call, and to the next one */
     bool after_forward;       /* backward: state is as forward left it for the same inputs */
     unsigned char *nonfinite; /* see head_search */
@@ -46,21 +47,14 @@ typedef struct {
     void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals);
     void (*forward)(const head *h);
-    void (*backward)(const head *h); /* after backward_queries */
+    void (*backward)(const head *h);
     void (*before)(const head *h);
     void (*join)(int64_t count, real *const *states);
     void (*backward_join)(int64_t count, real *const *states);
     void (*after)(const head *h);
-    /* > 0: after `before`, forward may compute the queries of a head independently, so threads may
-     * share them; a part begins at a multiple of this. In the state a part may write what belongs
-     * to its own queries alone. */
-    int64_t query_group;
-    /* > 0: backward may be called for some of the queries and a group of so many keys (the last may
-     * have fewer) at a time, and then adds what these contribute to dQ, dK and dV; not where tokens
-     * are masked, or causal. Before it backward_queries (or null) is called for all queries, in
-     * parts as forward is. */
-    int64_t key_group;
-    void (*backward_queries)(const head *h);
+    /* The functions divide their work by head_share: where there are fewer heads than threads, the
+     * heads come one after the other, each with all threads. */
+    bool shares;
     /* backward overwrites grad_q, grad_v and, if it is not the same memory as grad_q, grad_k, which
      * are not initialised before it. */
     bool overwrites;
@@ -106,9 +100,41 @@ static inline int64_t head_keys_seen(const head *h, int64_t i, int64_t first, in
 static inline void head_search(const head *h, int64_t rows, int64_t cols, const real *x,
                                int64_t stride)
 {
-    if (!h->after_forward && !R(all_finite)(rows, cols, x, stride))
+    if (!h->after_forward && !R(all_finite)(rows, cols, x, stride)) {
+#pragma omp atomic write
         *h->nonfinite = 1;
+    }
 }
+
+/* ---- Parts of a head ---- */
+
+/* Runs part(own, h, first, count) for groups of `group` of so many tokens (the last may have
+ * fewer), on h->threads threads, each with work of its own. add, if not null, is called after each
+ * part, on its thread and in the order of the tokens, so that sums of what parts leave in their
+ * work have the same bits for any number of threads. */
+typedef void R(head_part)(const void *own, const head *h, int64_t first, int64_t count);
+typedef R(head_part) head_part;
+void R(head_share)(const head *h, int64_t tokens, int64_t group, const void *own, head_part *part,
+                   head_part *add);
+
+/* Tokens whose sums are added to a head's: few groups, so that adding costs little. */
+enum { SUM_GROUP = 512 };
+
+/* A group of tokens whose results depend on no others, so that every thread gets some: at most
+ * `most`, a multiple of HEAD_BLOCK. */
+static inline int64_t head_group(const head *h, int64_t tokens, int64_t most)
+{
+    int64_t blocks = tokens / (4 * h->threads) / HEAD_BLOCK;
+    return h->threads == 1 ? most : head_smaller(most, (blocks > 1 ? blocks : 1) * HEAD_BLOCK);
+}
+
+/* Backward of operators whose pairs of tokens each add to dQ, dK and dV: runs pairs(h) for spans of
+ * queries and groups of keys, which the head h then consists of, h->first being the index of the
+ * first query. Threads share the groups; their dQ, and dK if it is the same array, is in h->work,
+ * of which `pairs` may use what follows the first pair_reals elements. Not for masked or causal
+ * attention. */
+int64_t R(pair_reals)(int64_t n, int64_t key_group, int64_t d);
+void R(head_share_pairs)(const head *h, int64_t key_group, void (*pairs)(const head *h));
 
 /* The next `count` elements of an operator's memory. */
 static inline real *head_take(real **free, int64_t count)

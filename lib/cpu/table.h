@@ -90,12 +90,10 @@ typedef struct {
     void *work;                       /* per thread: thread_reals */
     void *state;                      /* per head: head_reals */
     void **joined;                    /* the states of heads that are finite */
-    void *partial;                    /* per thread: dQ (and dK) of a part of the tokens */
     void *gathered;                   /* per thread, with padding: the tokens without padding */
     int64_t *positions;               /* per thread, with padding: their positions */
     void *sums[ATN_PARAMETER_COUNT];  /* per head: a parameter's gradient over the batch */
     unsigned char *nonfinite;         /* per head of the batch */
-    unsigned char *nonfinite_parts;   /* the same, where several threads share a head */
 } cpu_heads;
 
 struct cpu_table {

@@ -25,8 +25,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 
 static int64_t position_of(const head *h, const token_block *b, int64_t i)
 {
-    return b->keys ? core_position(h->key_positions, b->first + i)
-                   : core_position(h->positions, h->first + b->first + i);
+    return core_position(b->keys ? h->key_positions : h->positions, b->first + i);
 }
 
 /* Sines and cosines of pi/2 at / length for a block's rows. Padding does not shift other tokens. */
@@ -162,7 +161,7 @@ const head_operator R(cpu_operator_cosformer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .query_group = HEAD_BLOCK,
+    .shares = true,
     .overwrites = true,
     .searches = true,
 };

@@ -11,12 +11,13 @@
 #include "operators/norms/cpu.h"
 #include "operators/softmax/cpu.h"
 
-/* state: for each channel of K the sum of exps and the maximum; S. work: the reciprocals of the
- * sums and t; a block of rho_q or rho_k (in `backward` of exps) and one of a gradient; dS. */
+/* state: for each channel of K the sum of exps, t and the maximum; S, dS. work: the reciprocals of
+ * the sums; a block of rho_q or rho_k (in `backward` of exps) and one of a gradient; the maxima,
+ * the sums and S or dS of a part of the tokens. */
 typedef struct {
-    double *sums, *one_over, *along;
-    real *maxima, *rho, *grad;
-    real *state, *grad_state;
+    double *sums, *along, *one_over, *part_sums;
+    real *maxima, *rho, *grad, *part_maxima;
+    real *state, *grad_state, *part_state;
     real *exps; /* backward, not after forward: of all keys, in dK's memory; null: computed
                    again */
 } pieces;
@@ -26,20 +27,23 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim;
-    *thread_reals = R(norm_doubles)(2 * d) + 2 * HEAD_BLOCK * d + d * shape->value_dim;
-    *head_reals = R(norm_doubles)(d) + d + d * shape->value_dim;
+    *thread_reals = R(norm_doubles)(2 * d) + 2 * HEAD_BLOCK * d + d + d * shape->value_dim;
+    *head_reals = R(norm_doubles)(2 * d) + d + 2 * d * shape->value_dim;
 }
 
 static pieces split(const head *h)
 {
     real *state = h->state, *free = h->work;
-    pieces p = {.sums = R(norm_take)(&state, h->d), .one_over = R(norm_take)(&free, 2 * h->d)};
-    p.along = p.one_over + h->d;
+    pieces p = {.sums = R(norm_take)(&state, 2 * h->d), .one_over = R(norm_take)(&free, 2 * h->d)};
+    p.along = p.sums + h->d;
+    p.part_sums = p.one_over + h->d;
     p.maxima = head_take(&state, h->d);
     p.state = head_take(&state, h->d * h->dv);
+    p.grad_state = head_take(&state, h->d * h->dv);
     p.rho = head_take(&free, HEAD_BLOCK * h->d);
     p.grad = head_take(&free, HEAD_BLOCK * h->d);
-    p.grad_state = head_take(&free, h->d * h->dv);
+    p.part_maxima = head_take(&free, h->d);
+    p.part_state = head_take(&free, h->d * h->dv);
     if (h->grad_k && !h->after_forward && !h->key_positions && h->grad_k != h->grad_q &&
         h->grad_k_stride == h->d)
         p.exps = h->grad_k;
@@ -77,16 +81,25 @@ static void raise_maxima(const head *h, int64_t keys, const real *first, real *r
             maxima[c] = larger(first[j * stride + c], maxima[c]);
 }
 
-static void find_maxima(const head *h, const pieces *p)
+static void find_maxima(const void *own, const head *h, int64_t first, int64_t count)
 {
+    pieces p = split(h);
+    (void)own;
     for (int64_t c = 0; c < h->d; c++)
-        p->maxima[c] = -INFINITY;
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t keys = head_smaller(HEAD_BLOCK, h->n_k - j);
+        p.part_maxima[c] = -INFINITY;
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+        int64_t keys = head_smaller(HEAD_BLOCK, first + count - j);
         const real *k = h->k + j * h->k_stride;
         head_search(h, keys, h->d, k, h->k_stride);
-        raise_maxima(h, keys, k, p->maxima);
+        raise_maxima(h, keys, k, p.part_maxima);
     }
+}
+
+static void add_maxima(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own, (void)first, (void)count;
+    raise_maxima(h, 1, p.part_maxima, p.maxima);
 }
 
 /* sums += the sum of the rows of a dense rows x d matrix, in double. */
@@ -107,7 +120,7 @@ static void add_to_sums(int64_t rows, int64_t d, const real *a, double *sums)
             sums[e] += (double)a[j * d + e];
 }
 
-/* exp(k - max) of a block of keys; add: adds it to the sums, too. */
+/* exp(k - max) of a block of keys; add: adds it to the part's sums, too. */
 static const real *load_exps(const head *h, const pieces *p, int64_t first, int64_t rows, bool add)
 {
     real *exps = p->exps ? p->exps + first * h->d : p->rho;
@@ -120,7 +133,7 @@ static const real *load_exps(const head *h, const pieces *p, int64_t first, int6
     }
     R(simd).exponentials(rows * h->d, exps);
     if (add)
-        add_to_sums(rows, h->d, exps, p->sums);
+        add_to_sums(rows, h->d, exps, p->part_sums);
     return exps;
 }
 
@@ -138,42 +151,85 @@ static void load_keys(const head *h, const pieces *p, int64_t first, int64_t row
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
+static bool is_narrow(const head *h)
+{
+    return h->desc->storage != ATN_STORAGE_NATIVE;
+}
+
+static void sum_exps(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own;
+    memset(p.part_sums, 0, (size_t)h->d * sizeof(double));
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK)
+        load_exps(h, &p, j, head_smaller(HEAD_BLOCK, first + count - j), true);
+}
+
+static void add_exps(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own, (void)first, (void)count;
+    for (int64_t c = 0; c < h->d; c++)
+        p.sums[c] += p.part_sums[c];
+}
+
+static void sum_state(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own;
+    memset(p.part_sums, 0, (size_t)h->d * sizeof(double));
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
+        const real *rho = p.rho, *v = h->v + j * h->v_stride;
+        if (is_narrow(h))
+            load_keys(h, &p, j, rows);
+        else
+            rho = load_exps(h, &p, j, rows, true);
+        head_search(h, rows, h->dv, v, h->v_stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, rho, h->d, v,
+                                   h->v_stride, j > first, p.part_state, h->dv),
+                        real_next(v, rows, h->dv, h->v_stride),
+                        real_next(h->k + j * h->k_stride, rows, h->d, h->k_stride));
+    }
+}
+
+/* Adds a part's S or dS to `to`. */
+static void add_state(const void *to, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    real *sums = *(real *const *)to;
+    if (sums == p.state && !is_narrow(h))
+        add_exps(to, h, first, count);
+    for (int64_t e = 0; e < h->d * h->dv; e++)
+        sums[e] += p.part_state[e];
+}
+
 /* S, maxima and sums. S is divided by the sums at the end; only if rho_k itself is rounded to a
  * narrow type the sums must be known before. */
 static void before(const head *h)
 {
-    pieces own = split(h), *p = &own;
-    bool narrow = h->desc->storage != ATN_STORAGE_NATIVE;
-    memset(p->sums, 0, (size_t)h->d * sizeof(double));
-    find_maxima(h, p);
-    for (int64_t j = 0; narrow && j < h->n_k; j += HEAD_BLOCK)
-        load_exps(h, p, j, head_smaller(HEAD_BLOCK, h->n_k - j), true);
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        const real *rho = p->rho, *v = h->v + j * h->v_stride;
-        if (narrow)
-            load_keys(h, p, j, rows);
-        else
-            rho = load_exps(h, p, j, rows, true);
-        head_search(h, rows, h->dv, v, h->v_stride);
-        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, rho, h->d, v,
-                                   h->v_stride, j > 0, p->state, h->dv),
-                        real_next(v, rows, h->dv, h->v_stride),
-                        real_next(h->k + j * h->k_stride, rows, h->d, h->k_stride));
-    }
-    if (h->n_k == 0)
-        memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t c = 0; !narrow && h->n_k > 0 && c < h->d; c++) /* no keys: S is an empty sum */
+    pieces p = split(h);
+    memset(p.sums, 0, (size_t)h->d * sizeof(double));
+    memset(p.state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t c = 0; c < h->d; c++)
+        p.maxima[c] = -INFINITY;
+    R(head_share)(h, h->n_k, SUM_GROUP, NULL, find_maxima, add_maxima);
+    if (is_narrow(h))
+        R(head_share)(h, h->n_k, SUM_GROUP, NULL, sum_exps, add_exps);
+    R(head_share)(h, h->n_k, SUM_GROUP, &p.state, sum_state, add_state);
+    /* no keys: S is an empty sum */
+    for (int64_t c = 0; !is_narrow(h) && h->n_k > 0 && c < h->d; c++)
         for (int64_t e = 0; e < h->dv; e++)
-            p->state[c * h->dv + e] = (real)((double)p->state[c * h->dv + e] / p->sums[c]);
-    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+            p.state[c * h->dv + e] = (real)((double)p.state[c * h->dv + e] / p.sums[c]);
+    R(store)(h->desc->storage, h->d, h->dv, p.state, h->dv);
 }
 
-static void forward(const head *h)
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+    (void)own;
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         real *to = h->out + i * h->out_stride;
         load_queries(h, &p, i, rows);
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.rho, h->d,
@@ -181,20 +237,27 @@ static void forward(const head *h)
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
                         real_next(to, rows, h->dv, h->out_stride));
     }
-    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
-/* dS, and the gradient by the queries. */
-static void backward_queries(const head *h, const pieces *p)
+static void forward(const head *h)
 {
-    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+    if (h->n > 0)
+        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
+}
+
+/* dS of some queries, and the gradient by them. */
+static void backward_queries(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces parts = split(h), *p = &parts;
+    (void)own;
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
         real *to = h->grad_q + i * h->grad_q_stride;
         load_queries(h, p, i, rows);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy,
-                                   h->grad_out_stride, 1, p->grad_state, h->dv),
+                                   h->grad_out_stride, i > first, p->part_state, h->dv),
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
                         real_next(dy, rows, h->dv, h->grad_out_stride));
         real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy,
@@ -217,12 +280,13 @@ static void finish_grad_state(const head *h, const pieces *p)
 }
 
 /* Overwrites dK, unless it is dQ's memory: then it adds. */
-static void backward_keys(const head *h, const pieces *p)
+static void backward_keys(const void *own, const head *h, int64_t first, int64_t count)
 {
+    pieces parts = split(h), *p = &parts;
     bool add = h->grad_k == h->grad_q;
-    finish_grad_state(h, p);
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+    (void)own;
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
         const real *exps = load_exps(h, p, j, rows, false), *v = h->v + j * h->v_stride;
         real *grad_v = h->grad_v + j * h->grad_v_stride;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, exps, h->d,
@@ -246,8 +310,11 @@ static void backward_keys(const head *h, const pieces *p)
 static void backward(const head *h)
 {
     pieces p = split(h);
-    backward_queries(h, &p);
-    backward_keys(h, &p);
+    memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    R(head_share)(h, h->n, SUM_GROUP, &p.grad_state, backward_queries, add_state);
+    finish_grad_state(h, &p);
+    if (h->n_k > 0)
+        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), NULL, backward_keys, NULL);
 }
 
 const head_operator R(cpu_operator_efficient) = {
@@ -255,7 +322,7 @@ const head_operator R(cpu_operator_efficient) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .query_group = HEAD_BLOCK,
+    .shares = true,
     .overwrites = true,
     .searches = true,
 };

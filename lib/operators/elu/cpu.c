@@ -86,7 +86,7 @@ const head_operator R(cpu_operator_elu) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .query_group = HEAD_BLOCK,
+    .shares = true,
     .overwrites = true,
     .searches = true,
 };

@@ -23,8 +23,9 @@ typedef struct {
     const feature_map *map;
     bool causal;
     int64_t m, dv;
-    real *s, *z; /* m x dv, m; not causal: the head's state */
+    real *s, *z; /* m x dv, m; not causal: the head's state, like grad_s and grad_z */
     real *grad_s, *grad_z;
+    real *part_s, *part_z;        /* not causal: sums over a part of the tokens, for s or grad_s */
     real *slopes;                 /* HEAD_BLOCK x m: dL/dphi of a block */
     real *grad_n;                 /* HEAD_BLOCK x dv: dY / D of a block */
     real *inverse, *grad_sums;    /* 1 / D and e of a block or, causal, of all queries */
@@ -44,7 +45,7 @@ int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc
 
 int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc, int64_t dv)
 {
-    return desc->causal ? 0 : features * (dv + 1);
+    return desc->causal ? 0 : 2 * features * (dv + 1);
 }
 
 static linear open_linear(const head *h, const feature_map *map)
@@ -52,10 +53,15 @@ static linear open_linear(const head *h, const feature_map *map)
     int64_t m = map->features, rows = h->desc->causal ? h->length : HEAD_BLOCK;
     real *state = h->state, *free = h->work;
     linear l = {.h = h, .map = map, .causal = h->desc->causal, .m = m, .dv = h->dv};
-    l.s = head_take(l.causal ? &free : &state, m * h->dv);
-    l.z = head_take(l.causal ? &free : &state, m);
-    l.grad_s = head_take(&free, m * h->dv);
-    l.grad_z = head_take(&free, m);
+    real **sums = l.causal ? &free : &state;
+    l.s = head_take(sums, m * h->dv);
+    l.z = head_take(sums, m);
+    l.grad_s = head_take(sums, m * h->dv);
+    l.grad_z = head_take(sums, m);
+    if (!l.causal) {
+        l.part_s = head_take(&free, m * h->dv);
+        l.part_z = head_take(&free, m);
+    }
     l.slopes = head_take(&free, HEAD_BLOCK * m);
     l.grad_n = head_take(&free, HEAD_BLOCK * h->dv);
     l.inverse = head_take(&free, rows);
@@ -81,13 +87,7 @@ static void clear_state(const linear *l)
 
 /* ---- Blocks ---- */
 
-/* Causal: a step has the same run of positions for queries and keys. */
-static int64_t steps(const linear *l, bool keys)
-{
-    int64_t count = keys ? l->h->n_k : l->h->n;
-    return ((l->causal ? l->h->length : count) + HEAD_BLOCK - 1) / HEAD_BLOCK;
-}
-
+/* The block of queries or keys from `step` HEAD_BLOCK on; causal: of those at such positions. */
 static token_block load(const linear *l, bool keys, int64_t step)
 {
     const head *h = l->h;
@@ -108,6 +108,12 @@ static token_block load(const linear *l, bool keys, int64_t step)
     return b;
 }
 
+/* A step has the same run of positions for queries and keys. */
+static int64_t causal_steps(const linear *l)
+{
+    return (l->h->length + HEAD_BLOCK - 1) / HEAD_BLOCK;
+}
+
 static bool sees(const linear *l, int64_t query, int64_t key)
 {
     return !l->causal ||
@@ -125,17 +131,58 @@ static void add_rows(const linear *l, const token_block *b, const real *weights,
     R(add_rows)(b->rows, l->m, factors, b->phi, l->m, to);
 }
 
-/* S += sum_j phi(k_j) v_j^T, z += sum_j phi(k_j). */
-static void absorb_keys(const linear *l, const token_block *keys)
+/* s += sum_j phi(k_j) v_j^T, z += sum_j phi(k_j). */
+static void absorb_keys(const linear *l, const token_block *keys, real *s, real *z)
 {
     const head *h = l->h;
     const real *v = h->v + keys->first * h->v_stride;
     head_search(h, keys->rows, l->dv, v, h->v_stride);
     real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, l->m, l->dv, keys->rows, keys->phi, l->m,
-                               v, h->v_stride, true, l->s, l->dv),
+                               v, h->v_stride, true, s, l->dv),
                     real_next(keys->x, keys->rows, h->d, h->k_stride),
                     real_next(v, keys->rows, l->dv, h->v_stride));
-    add_rows(l, keys, NULL, l->z);
+    add_rows(l, keys, NULL, z);
+}
+
+/* ---- Parts of a head that is not causal ---- */
+
+/* Runs part over groups of keys or queries, which are whole blocks. */
+static void share(const head *h, const feature_map *map, int64_t tokens, int64_t group,
+                  head_part *part, head_part *add)
+{
+    if (tokens > 0)
+        R(head_share)(h, tokens, group, map, part, add);
+}
+
+static void clear_part(const linear *l)
+{
+    memset(l->part_s, 0, (size_t)(l->m * l->dv) * sizeof(real));
+    memset(l->part_z, 0, (size_t)l->m * sizeof(real));
+}
+
+static void add_part(const linear *l, real *s, real *z)
+{
+    for (int64_t e = 0; e < l->m * l->dv; e++)
+        s[e] += l->part_s[e];
+    for (int64_t r = 0; r < l->m; r++)
+        z[r] += l->part_z[r];
+}
+
+static void sum_keys(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    clear_part(&l);
+    for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
+        token_block keys = load(&l, true, (first + i) / HEAD_BLOCK);
+        absorb_keys(&l, &keys, l.part_s, l.part_z);
+    }
+}
+
+static void add_keys(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    (void)first, (void)count;
+    add_part(&l, l.s, l.z);
 }
 
 /* The state of all keys; causal forms begin with the empty one. */
@@ -147,10 +194,7 @@ void R(linear_before)(const head *h, const feature_map *map)
     if (l.causal)
         return;
     clear_state(&l);
-    for (int64_t step = 0; step < steps(&l, true); step++) {
-        token_block keys = load(&l, true, step);
-        absorb_keys(&l, &keys);
-    }
+    share(h, map, h->n_k, SUM_GROUP, sum_keys, add_keys);
     R(store)(h->desc->storage, l.m, l.dv, l.s, l.dv);
     R(store)(h->desc->storage, 1, l.m, l.z, l.m);
 }
@@ -230,20 +274,27 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }
 
+static void answer_part(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
+        token_block queries = load(&l, false, (first + i) / HEAD_BLOCK);
+        answer(&l, &queries, NULL);
+    }
+}
+
 void R(linear_forward)(const head *h, const feature_map *map)
 {
     linear l = open_linear(h, map);
-    if (l.causal)
-        clear_state(&l);
-    for (int64_t step = 0; step < steps(&l, false); step++) {
-        token_block queries = load(&l, false, step);
-        if (!l.causal) {
-            answer(&l, &queries, NULL);
-            continue;
-        }
-        token_block keys = load(&l, true, step);
+    if (!l.causal) {
+        share(h, map, h->n, head_group(h, h->n, h->n), answer_part, NULL);
+        return;
+    }
+    clear_state(&l);
+    for (int64_t step = 0; step < causal_steps(&l); step++) {
+        token_block queries = load(&l, false, step), keys = load(&l, true, step);
         answer(&l, &queries, &keys);
-        absorb_keys(&l, &keys);
+        absorb_keys(&l, &keys, l.s, l.z);
     }
 }
 
@@ -342,17 +393,17 @@ static void finish_queries(const linear *l, const token_block *queries, const to
     l->map->map_backward(l->map->own, queries, l->slopes, false, grad_q, h->grad_q_stride);
 }
 
-/* dS += sum_i phi(q_i) dY_i^T / D_i, dz += sum_i e_i phi(q_i). */
-static void absorb_queries(const linear *l, const token_block *queries)
+/* grad_s += sum_i phi(q_i) dY_i^T / D_i, grad_z += sum_i e_i phi(q_i). */
+static void absorb_queries(const linear *l, const token_block *queries, real *grad_s, real *grad_z)
 {
     const head *h = l->h;
     scale_grad_out(l, queries);
     real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, l->m, l->dv, queries->rows, queries->phi,
-                               l->m, l->grad_n, l->dv, true, l->grad_s, l->dv),
+                               l->m, l->grad_n, l->dv, true, grad_s, l->dv),
                     real_next(h->grad_q + queries->first * h->grad_q_stride, queries->rows, h->d,
                               h->grad_q_stride),
                     NULL);
-    add_rows(l, queries, l->grad_sums + rows_at(l, queries), l->grad_z);
+    add_rows(l, queries, l->grad_sums + rows_at(l, queries), grad_z);
 }
 
 /* dk and dv of a block; queries: those of the same block, or null. */
@@ -388,31 +439,54 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
                          h->grad_k_stride);
 }
 
+static void backward_queries(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    clear_part(&l);
+    for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
+        token_block queries = load(&l, false, (first + i) / HEAD_BLOCK);
+        finish_queries(&l, &queries, NULL);
+        absorb_queries(&l, &queries, l.part_s, l.part_z);
+    }
+}
+
+static void add_queries(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    (void)first, (void)count;
+    add_part(&l, l.grad_s, l.grad_z);
+}
+
+static void backward_keys(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
+        token_block keys = load(&l, true, (first + i) / HEAD_BLOCK);
+        finish_keys(&l, &keys, NULL);
+    }
+}
+
+/* `finish` wants what map_backward has found in all keys, one after the other. */
 static void backward_all(const linear *l)
 {
-    for (int64_t step = 0; step < steps(l, false); step++) {
-        token_block queries = load(l, false, step);
-        finish_queries(l, &queries, NULL);
-        absorb_queries(l, &queries);
-    }
-    for (int64_t step = 0; step < steps(l, true); step++) {
-        token_block keys = load(l, true, step);
-        finish_keys(l, &keys, NULL);
-    }
+    const head *h = l->h;
+    int64_t keys = l->map->finish ? h->n_k : head_group(h, h->n_k, h->n_k);
+    share(h, l->map, h->n, SUM_GROUP, backward_queries, add_queries);
+    share(h, l->map, h->n_k, keys, backward_keys, NULL);
 }
 
 static void backward_causal(const linear *l)
 {
     clear_state(l);
-    for (int64_t step = 0; step < steps(l, false); step++) {
+    for (int64_t step = 0; step < causal_steps(l); step++) {
         token_block queries = load(l, false, step), keys = load(l, true, step);
         finish_queries(l, &queries, &keys);
-        absorb_keys(l, &keys);
+        absorb_keys(l, &keys, l->s, l->z);
     }
-    for (int64_t step = steps(l, false) - 1; step >= 0; step--) {
+    for (int64_t step = causal_steps(l) - 1; step >= 0; step--) {
         token_block queries = load(l, false, step), keys = load(l, true, step);
         finish_keys(l, &keys, &queries);
-        absorb_queries(l, &queries);
+        absorb_queries(l, &queries, l->grad_s, l->grad_z);
     }
 }
 

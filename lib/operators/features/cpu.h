@@ -37,10 +37,10 @@ typedef struct {
     /* Fills phi and kept. */
     void (*map)(const void *own, const token_block *block);
     /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), writes dL/dx to grad,
-     * or adds it. */
+     * or adds it. For queries it changes nothing in `own`, nor for keys unless `finish` is given,
+     * which is called after the last of them. */
     void (*map_backward)(void *own, const token_block *block, real *slopes, bool add, real *grad,
                          int64_t grad_stride);
-    /* After the last map_backward. */
     void (*finish)(void *own);
 } R(feature_map);
 typedef R(feature_map) feature_map;

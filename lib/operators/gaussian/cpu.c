@@ -6,7 +6,11 @@
 #include "cpu/heads.h"
 #include "cpu/simd.h"
 
-/* work: a block's prepared keys, the kernel block, the block of dY V^T (backward). */
+/* Keys of a group of head_share_pairs. */
+enum { KEY_GROUP = 8 * HEAD_BLOCK };
+
+/* work: what head_share_pairs needs; a block's prepared keys, the kernel block, the block of dY V^T
+ * (backward). */
 typedef struct {
     landmark_set set;
     real *kernel, *slopes;
@@ -18,15 +22,15 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t block = HEAD_BLOCK * R(landmark_padded)(HEAD_BLOCK);
-    *thread_reals =
-        HEAD_BLOCK * shape->dim + R(landmark_elements)(HEAD_BLOCK, shape->dim) + 2 * block;
+    *thread_reals = R(pair_reals)(shape->tokens, KEY_GROUP, shape->dim) + HEAD_BLOCK * shape->dim +
+                    R(landmark_elements)(HEAD_BLOCK, shape->dim) + 2 * block;
     *head_reals = 0;
 }
 
 static pieces split(const head *h)
 {
     int64_t padded = R(landmark_padded)(HEAD_BLOCK);
-    pieces p = {.set = {.d = h->d, .rows = h->work}};
+    pieces p = {.set = {.d = h->d, .rows = h->work + R(pair_reals)(h->length, KEY_GROUP, h->d)}};
     p.set.transposed = p.set.rows + HEAD_BLOCK * h->d;
     p.kernel = p.set.transposed + R(landmark_elements)(HEAD_BLOCK, h->d);
     p.slopes = p.kernel + HEAD_BLOCK * padded;
@@ -55,23 +59,31 @@ static void kernel_block(const head *h, const pieces *p, int64_t i, int64_t rows
     R(store)(h->desc->storage, rows, p->set.count, p->kernel, p->set.padded);
 }
 
-static void forward(const head *h)
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    for (int64_t i = 0; i < h->n; i++)
-        memset(h->out + i * h->out_stride, 0, (size_t)h->dv * sizeof(real));
+    real *out = h->out + first * h->out_stride;
+    (void)own;
+    for (int64_t i = 0; i < count; i++)
+        memset(out + i * h->out_stride, 0, (size_t)h->dv * sizeof(real));
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t keys = head_smaller(HEAD_BLOCK, h->n_k - j);
         load_keys(h, &p, j, keys);
-        for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-            int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-            kernel_block(h, &p, i, rows);
+        for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
+            int64_t rows = head_smaller(HEAD_BLOCK, count - i);
+            kernel_block(h, &p, first + i, rows);
             real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, keys, p.kernel, p.set.padded,
-                      h->v + j * h->v_stride, h->v_stride, 1, h->out + i * h->out_stride,
+                      h->v + j * h->v_stride, h->v_stride, 1, out + i * h->out_stride,
                       h->out_stride);
         }
     }
-    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    R(store)(h->desc->storage, count, h->dv, out, h->out_stride);
+}
+
+static void forward(const head *h)
+{
+    if (h->n > 0)
+        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
 }
 
 /* With W_ij = 2 s K_ij dY_i.v_j, in place of the slopes:
@@ -92,7 +104,7 @@ static void distance_gradients(const head *h, const pieces *p, int64_t i0, int64
                                 h->q_stride, h->grad_k + (j0 + j) * h->grad_k_stride);
 }
 
-static void backward(const head *h)
+static void backward_pairs(const head *h)
 {
     pieces p = split(h);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
@@ -111,10 +123,17 @@ static void backward(const head *h)
     }
 }
 
+static void backward(const head *h)
+{
+    if (h->positions || h->key_positions)
+        backward_pairs(h);
+    else
+        R(head_share_pairs)(h, KEY_GROUP, backward_pairs);
+}
+
 const head_operator R(cpu_operator_gaussian) = {
     .sizes = sizes,
     .forward = forward,
     .backward = backward,
-    .query_group = HEAD_BLOCK,
-    .key_group = 8 * HEAD_BLOCK,
+    .shares = true,
 };

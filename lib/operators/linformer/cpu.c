@@ -17,19 +17,21 @@ typedef struct {
     real *grad_matrix; /* null: not wanted */
 } projection;
 
-/* state: K', V' and their gradients. work: two blocks of tokens by r. */
+/* state: K', V' and their gradients. work: two blocks of tokens by r; sums over a part of the
+ * tokens, for K' and V' or for their gradients. */
 typedef struct {
     int64_t r;
     double c;
     projection keys, values;
     real *weights, *slopes;
+    real *part_keys, *part_values;
 } pieces;
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t r = desc->linformer.e.cols;
-    *thread_reals = 2 * HEAD_BLOCK * r;
+    *thread_reals = 2 * HEAD_BLOCK * r + r * (shape->dim + shape->value_dim);
     *head_reals = 2 * r * (shape->dim + shape->value_dim);
 }
 
@@ -61,6 +63,8 @@ static pieces split(const head *h)
     p.values.grad_sums = head_take(&state, p.r * h->dv);
     p.weights = head_take(&work, HEAD_BLOCK * p.r);
     p.slopes = head_take(&work, HEAD_BLOCK * p.r);
+    p.part_keys = head_take(&work, p.r * h->d);
+    p.part_values = head_take(&work, p.r * h->dv);
     return p;
 }
 
@@ -74,26 +78,52 @@ static const real *rows_of(const head *h, const pieces *p, const real *matrix, i
     return p->weights;
 }
 
-static void project(const head *h, const pieces *p, const projection *x)
+/* sums = M^T X over some tokens. */
+static void project(const head *h, const pieces *p, const projection *x, int64_t first,
+                    int64_t count, real *sums)
 {
-    memset(x->sums, 0, (size_t)(p->r * x->width) * sizeof(real));
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
-        const real *rows = rows_of(h, p, x->matrix, j, count), *tokens = x->tokens + j * x->stride;
-        head_search(h, count, x->width, tokens, x->stride);
-        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, p->r, x->width, count, rows, p->r,
-                                   tokens, x->stride, 1, x->sums, x->width),
-                        real_next(tokens, count, x->width, x->stride),
-                        real_next(rows, count, p->r, p->r));
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+        int64_t block = head_smaller(HEAD_BLOCK, first + count - j);
+        const real *rows = rows_of(h, p, x->matrix, j, block), *tokens = x->tokens + j * x->stride;
+        head_search(h, block, x->width, tokens, x->stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, p->r, x->width, block, rows, p->r,
+                                   tokens, x->stride, j > first, sums, x->width),
+                        real_next(tokens, block, x->width, x->stride),
+                        real_next(rows, block, p->r, p->r));
     }
-    R(store)(h->desc->storage, p->r, x->width, x->sums, x->width);
+}
+
+static void project_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own;
+    project(h, &p, &p.keys, first, count, p.part_keys);
+    project(h, &p, &p.values, first, count, p.part_values);
+}
+
+/* Adds to K' and V', or to their gradients. */
+static void add_part(const pieces *p, const head *h, real *keys, real *values)
+{
+    for (int64_t e = 0; e < p->r * h->d; e++)
+        keys[e] += p->part_keys[e];
+    for (int64_t e = 0; e < p->r * h->dv; e++)
+        values[e] += p->part_values[e];
+}
+
+static void add_projected(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own, (void)first, (void)count;
+    add_part(&p, h, p.keys.sums, p.values.sums);
 }
 
 static void before(const head *h)
 {
     pieces p = split(h);
-    project(h, &p, &p.keys);
-    project(h, &p, &p.values);
+    memset(p.keys.sums, 0, (size_t)(p.r * (h->d + h->dv)) * sizeof(real));
+    R(head_share)(h, h->n_k, SUM_GROUP, NULL, project_part, add_projected);
+    R(store)(h->desc->storage, p.r, h->d, p.keys.sums, h->d);
+    R(store)(h->desc->storage, p.r, h->dv, p.values.sums, h->dv);
 }
 
 /* Rows first .. first + count - 1 of softmax(c Q K'^T), in p->weights. */
@@ -108,28 +138,35 @@ static void load_weights(const head *h, const pieces *p, int64_t first, int64_t 
     R(store)(h->desc->storage, count, p->r, p->weights, p->r);
 }
 
-static void forward(const head *h)
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t count = head_smaller(HEAD_BLOCK, h->n - i);
-        load_weights(h, &p, i, count);
+    (void)own;
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
+        load_weights(h, &p, i, rows);
         real *to = h->out + i * h->out_stride;
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, h->dv, p.r, p.weights, p.r,
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, p.r, p.weights, p.r,
                                    p.values.sums, h->dv, 0, to, h->out_stride),
-                        real_next(to, count, h->dv, h->out_stride), NULL);
+                        real_next(to, rows, h->dv, h->out_stride), NULL);
     }
-    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
-/* Backward through the queries: dQ, dK' and dV'. */
+static void forward(const head *h)
+{
+    if (h->n > 0)
+        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
+}
+
+/* Backward through a block of queries: dQ, and what it adds to dK' and dV'. */
 static void backward_queries(const head *h, const pieces *p, int64_t first, int64_t count)
 {
     const real *q = h->q + first * h->q_stride;
     const real *dy = h->grad_out + first * h->grad_out_stride;
     load_weights(h, p, first, count);
     real_gemm(CblasTrans, CblasNoTrans, p->r, h->dv, count, p->weights, p->r, dy,
-              h->grad_out_stride, 1, p->values.grad_sums, h->dv);
+              h->grad_out_stride, 1, p->part_values, h->dv);
     real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->dv, dy, h->grad_out_stride, p->values.sums,
               h->dv, 0, p->slopes, p->r);
     for (int64_t i = 0; i < count; i++)
@@ -137,22 +174,39 @@ static void backward_queries(const head *h, const pieces *p, int64_t first, int6
     real_gemm(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->r, p->keys.sums, h->d, 0,
               h->grad_q + first * h->grad_q_stride, h->grad_q_stride);
     real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->r, q, h->q_stride, 1,
-              p->keys.grad_sums, h->d);
+              p->part_keys, h->d);
+}
+
+static void backward_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own;
+    memset(p.part_keys, 0, (size_t)(p.r * (h->d + h->dv)) * sizeof(real));
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK)
+        backward_queries(h, &p, i, head_smaller(HEAD_BLOCK, first + count - i));
+}
+
+static void add_gradients(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own, (void)first, (void)count;
+    add_part(&p, h, p.keys.grad_sums, p.values.grad_sums);
 }
 
 /* Backward through the sums over tokens: dX = M dX', dM += X dX'^T. */
-static void backward_tokens(const head *h, const pieces *p, const projection *x)
+static void backward_tokens(const head *h, const pieces *p, const projection *x, int64_t first,
+                            int64_t count)
 {
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
-        real_gemm(CblasNoTrans, CblasNoTrans, count, x->width, p->r,
-                  rows_of(h, p, x->matrix, j, count), p->r, x->grad_sums, x->width, x->add,
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+        int64_t block = head_smaller(HEAD_BLOCK, first + count - j);
+        real_gemm(CblasNoTrans, CblasNoTrans, block, x->width, p->r,
+                  rows_of(h, p, x->matrix, j, block), p->r, x->grad_sums, x->width, x->add,
                   x->grad_tokens + j * x->grad_stride, x->grad_stride);
         if (!x->grad_matrix)
             continue;
-        real_gemm(CblasNoTrans, CblasTrans, count, p->r, x->width, x->tokens + j * x->stride,
+        real_gemm(CblasNoTrans, CblasTrans, block, p->r, x->width, x->tokens + j * x->stride,
                   x->stride, x->grad_sums, x->width, 0, p->slopes, p->r);
-        for (int64_t i = 0; i < count; i++) {
+        for (int64_t i = 0; i < block; i++) {
             real *to = x->grad_matrix + core_position(h->key_positions, j + i) * p->r;
             for (int64_t c = 0; c < p->r; c++)
                 to[c] += p->slopes[i * p->r + c];
@@ -160,14 +214,21 @@ static void backward_tokens(const head *h, const pieces *p, const projection *x)
     }
 }
 
+static void backward_keys(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own;
+    backward_tokens(h, &p, &p.keys, first, count);
+    backward_tokens(h, &p, &p.values, first, count);
+}
+
 static void backward(const head *h)
 {
     pieces p = split(h);
     memset(p.keys.grad_sums, 0, (size_t)(p.r * (h->d + h->dv)) * sizeof(real));
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK)
-        backward_queries(h, &p, i, head_smaller(HEAD_BLOCK, h->n - i));
-    backward_tokens(h, &p, &p.keys);
-    backward_tokens(h, &p, &p.values);
+    R(head_share)(h, h->n, SUM_GROUP, NULL, backward_part, add_gradients);
+    if (h->n_k > 0)
+        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), NULL, backward_keys, NULL);
 }
 
 const head_operator R(cpu_operator_linformer) = {
@@ -175,7 +236,7 @@ const head_operator R(cpu_operator_linformer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .query_group = HEAD_BLOCK,
+    .shares = true,
     .overwrites = true,
     .searches = true,
 };

@@ -161,6 +161,28 @@ void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride
     add_terms(ATN_SIMA_L2, rows, c->d, x, stride, c->units, c->divisors);
 }
 
+/* Brings both sums of a column to the smaller of their units; 0: only zeros so far. */
+static void merge_units(column_norms *c, const column_norms *from, int64_t e)
+{
+    double mine = c->units[e], other = from->units[e];
+    double unit = mine > 0 && (other == 0 || mine < other) ? mine : other;
+    double ratio = mine > 0 ? unit / mine : 1, other_ratio = other > 0 ? unit / other : 1;
+    c->divisors[e] =
+        c->divisors[e] * ratio * ratio + from->divisors[e] * other_ratio * other_ratio;
+    c->units[e] = unit;
+}
+
+void R(columns_merge)(column_norms *c, const column_norms *from)
+{
+    bool alike = sizeof(real) < sizeof(double) || c->norm != ATN_SIMA_L2;
+    for (int64_t e = 0; e < c->d; e++) {
+        if (alike)
+            c->divisors[e] += from->divisors[e];
+        else
+            merge_units(c, from, e);
+    }
+}
+
 void R(columns_finish)(column_norms *c, double epsilon, int64_t tokens)
 {
     bool deferred = *c->deferred != 0 && tokens >= HEAD_BLOCK;

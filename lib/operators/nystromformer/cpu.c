@@ -371,7 +371,6 @@ static void backward(const head *h)
         residual_backward(h);
     if (p.exact) {
         head s = tokens_to_tokens(h, &p);
-        R(softmax_backward_queries)(&s);
         R(softmax_backward)(&s);
         return;
     }
@@ -381,11 +380,9 @@ static void backward(const head *h)
     clear(m * dv, p.grad_solved);
     const real *z = solve(h, &p);
     head f = tokens_to_landmarks(h, &p), b = landmarks_to_tokens(h, &p);
-    R(softmax_backward_queries)(&f);
     R(softmax_backward)(&f);
     real_gemm(CblasTrans, CblasNoTrans, m, dv, m, z, m, p.grad_solved, dv, 0, p.grad_summary, dv);
     real_gemm(CblasNoTrans, CblasTrans, m, m, dv, p.grad_solved, dv, p.summary, dv, 0, p.grad_z, m);
-    R(softmax_backward_queries)(&b);
     R(softmax_backward)(&b);
     nystrom_problem inverse = inverse_problem_of(h, &p);
     R(nystrom_inverse_backward)(&inverse, p.grad_z, p.grad_a, &p.numbers[NORM_SLOPE]);

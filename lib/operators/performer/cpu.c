@@ -257,7 +257,7 @@ const head_operator R(cpu_operator_performer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .query_group = HEAD_BLOCK,
+    .shares = true,
     .overwrites = true,
     .searches = true,
 };

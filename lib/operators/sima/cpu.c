@@ -10,15 +10,16 @@
 #include "operators/norms/cpu.h"
 #include "operators/sima/plan.h"
 
-/* state: norms; channels first, S. work: blocks of Q^, K^ and their gradients; dS and another d x
- * d_v, S^T, dS^T, or S or dS divided by deferred norms; tokens first, blocks of Q^ K^^T and G
- * V^T. */
+/* state: norms; channels first, S. work: sums for the norms' gradients; blocks of Q^, K^ and their
+ * gradients; dS and another d x d_v, S^T, dS^T, or S or dS divided by deferred norms; tokens first,
+ * blocks of Q^ K^^T and G V^T. Also norms of a part of the tokens and, channels first, its S or
+ * dS. */
 typedef struct {
     bool tokens_first;
-    column_norms queries, keys;
+    column_norms queries, keys, part_norms;
     double *along_queries, *along_keys;
     real *q, *k, *grad_q, *grad_k;
-    real *state, *grad_state, *other;
+    real *state, *grad_state, *other, *part;
     real *weights, *slopes;
 } pieces;
 
@@ -27,17 +28,9 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t d = shape->dim, dv = shape->value_dim;
     bool tokens = core_sima_tokens_first(&desc->sima, shape->tokens, shape->key_tokens, d, dv);
-    *thread_reals = R(norm_doubles)(2 * d) + 4 * HEAD_BLOCK * d +
-                    2 * (tokens ? HEAD_BLOCK * HEAD_BLOCK : d * dv);
+    *thread_reals = R(norm_doubles)(2 * d) + R(columns_reals)(d) + 4 * HEAD_BLOCK * d +
+                    (tokens ? 2 * HEAD_BLOCK * HEAD_BLOCK : 3 * d * dv);
     *head_reals = 2 * R(columns_reals)(d) + (tokens ? 0 : d * dv);
-}
-
-/* The norms of all tokens of x. */
-static void find_norms(const head *h, column_norms *c, int64_t n, const real *x, int64_t stride)
-{
-    for (int64_t i = 0; i < n; i += HEAD_BLOCK)
-        R(columns_add)(c, head_smaller(HEAD_BLOCK, n - i), x + i * stride, stride);
-    R(columns_finish)(c, h->desc->sima.epsilon, n);
 }
 
 static pieces split(const head *h)
@@ -51,76 +44,156 @@ static pieces split(const head *h)
     p.state = state;
     p.along_queries = R(norm_take)(&free, 2 * h->d);
     p.along_keys = p.along_queries + h->d;
-    memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
+    p.part_norms = R(columns_open)(h->desc->sima.norm, h->d, &free);
     p.q = head_take(&free, HEAD_BLOCK * h->d);
     p.k = head_take(&free, HEAD_BLOCK * h->d);
     p.grad_q = head_take(&free, HEAD_BLOCK * h->d);
     p.grad_k = head_take(&free, HEAD_BLOCK * h->d);
     p.grad_state = p.weights = head_take(&free, square);
     p.other = p.slopes = head_take(&free, square);
+    p.part = free;
     return p;
+}
+
+/* ---- Sums over the tokens ---- */
+
+/* norms of X, if they are to be found, and sums (d x d_v) = X^^T Y, undivided by deferred norms, if
+ * there is a Y. */
+typedef struct {
+    column_norms *norms;
+    bool find;
+    const real *x, *y;
+    int64_t x_stride, y_stride;
+    real *sums;
+} token_sums;
+
+static void sum_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const token_sums *s = own;
+    pieces p = split(h);
+    if (s->find)
+        R(columns_start)(&p.part_norms, h->desc->storage, h->n);
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i), stride = s->x_stride;
+        const real *from = s->x + i * s->x_stride;
+        if (s->find)
+            R(columns_add)(&p.part_norms, rows, from, s->x_stride);
+        if (!s->y)
+            continue;
+        const real *with = s->y + i * s->y_stride, *factor =
+            R(columns_factor)(s->norms, h->desc->storage, rows, from, &stride, p.q);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, factor, stride,
+                                   with, s->y_stride, i > first, p.part, h->dv),
+                        real_next(from, rows, h->d, s->x_stride),
+                        real_next(with, rows, h->dv, s->y_stride));
+    }
+}
+
+static void add_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const token_sums *s = own;
+    pieces p = split(h);
+    (void)first, (void)count;
+    if (s->find)
+        R(columns_merge)(s->norms, &p.part_norms);
+    for (int64_t e = 0; s->y && e < h->d * h->dv; e++)
+        s->sums[e] += p.part[e];
+}
+
+static void sum_tokens(const head *h, int64_t n, const token_sums *s)
+{
+    if (s->y)
+        memset(s->sums, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    R(head_share)(h, n, SUM_GROUP, s, sum_part, add_part);
+    if (s->find)
+        R(columns_finish)(s->norms, h->desc->sima.epsilon, n);
+}
+
+/* sums (d x d_v) = X^^T Y. With s->find the norms of X are provisionally deferred. */
+static void sum_products(const head *h, int64_t n, token_sums s)
+{
+    int64_t size = h->d * h->dv;
+    bool deferred = *s.norms->deferred != 0;
+    sum_tokens(h, n, &s);
+    if (deferred && (*s.norms->deferred == 0 || !R(all_finite)(1, size, s.sums, size))) {
+        *s.norms->deferred = 0;
+        s.find = false;
+        sum_tokens(h, n, &s);
+    }
+    R(columns_divide_rows)(s.norms, h->dv, s.sums, s.sums);
+    R(store)(h->desc->storage, h->d, h->dv, s.sums, h->dv);
 }
 
 /* ---- Channels first: S = K^^T V ---- */
 
-/* sums (d x d_v) = X^^T Y, undivided by deferred norms. norms: finds those of X, too. */
-static void sum_blocks(const head *h, column_norms *c, bool norms, int64_t n, const real *x,
-                       int64_t x_stride, const real *y, int64_t y_stride, real *block, real *sums)
+static void forward_channels(const void *own, const head *h, int64_t first, int64_t count)
 {
-    memset(sums, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t i = 0; i < n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, n - i), stride = x_stride;
-        const real *from = x + i * x_stride, *with = y + i * y_stride;
-        const real *factor = R(columns_factor)(c, h->desc->storage, rows, from, &stride, block);
-        if (norms)
-            R(columns_add)(c, rows, from, x_stride);
-        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, factor, stride,
-                                   with, y_stride, 1, sums, h->dv),
-                        real_next(from, rows, h->d, x_stride),
-                        real_next(with, rows, h->dv, y_stride));
-    }
-    if (norms)
-        R(columns_finish)(c, h->desc->sima.epsilon, n);
-}
-
-/* sums (d x d_v) = X^^T Y. norms: finds those of X, too, which are provisionally deferred. */
-static void sum_products(const head *h, column_norms *c, bool norms, int64_t n, const real *x,
-                         int64_t x_stride, const real *y, int64_t y_stride, real *block, real *sums)
-{
-    int64_t size = h->d * h->dv;
-    bool deferred = *c->deferred != 0;
-    sum_blocks(h, c, norms, n, x, x_stride, y, y_stride, block, sums);
-    if (deferred && (*c->deferred == 0 || !R(all_finite)(1, size, sums, size))) {
-        *c->deferred = 0;
-        sum_blocks(h, c, false, n, x, x_stride, y, y_stride, block, sums);
-    }
-    R(columns_divide_rows)(c, h->dv, sums, sums);
-    R(store)(h->desc->storage, h->d, h->dv, sums, h->dv);
-}
-
-static void forward_channels(const head *h, pieces *p)
-{
-    R(columns_divide_rows)(&p->queries, h->dv, p->state, p->other);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i), stride = h->q_stride;
-        const real *q = R(columns_factor)(&p->queries, h->desc->storage, rows,
-                                          h->q + i * h->q_stride, &stride, p->q);
+    const pieces *whole = own;
+    pieces p = split(h);
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i), stride = h->q_stride;
+        const real *q = R(columns_factor)(&p.queries, h->desc->storage, rows,
+                                          h->q + i * h->q_stride, &stride, p.q);
         real *to = h->out + i * h->out_stride;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, q, stride,
-                                   p->other, h->dv, 0, to, h->out_stride),
+                                   whole->other, h->dv, 0, to, h->out_stride),
                         real_next(to, rows, h->dv, h->out_stride),
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride));
     }
+    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
 /* dS, and the sums that the norms' gradients need. */
 static void sum_grad_state(const head *h, pieces *p)
 {
-    sum_products(h, &p->queries, false, h->n, h->q, h->q_stride, h->grad_out, h->grad_out_stride,
-                 p->q, p->grad_state);
+    sum_products(h, h->n,
+                 (token_sums){&p->queries, false, h->q, h->grad_out, h->q_stride,
+                              h->grad_out_stride, p->grad_state});
     for (int64_t c = 0; c < h->d; c++)
         p->along_queries[c] = p->along_keys[c] =
             R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
+}
+
+static void backward_queries(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const pieces *whole = own;
+    pieces p = split(h);
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
+        const real *dy = h->grad_out + i * h->grad_out_stride;
+        real *to = h->grad_q + i * h->grad_q_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy,
+                                   h->grad_out_stride, whole->other, h->d, 0, p.grad_q, h->d),
+                        real_next(to, rows, h->d, h->grad_q_stride),
+                        real_next(dy, rows, h->dv, h->grad_out_stride));
+        R(columns_backward)
+        (&p.queries, whole->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p.grad_q,
+         false, to, h->grad_q_stride);
+    }
+}
+
+static void backward_keys(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const pieces *whole = own;
+    pieces p = split(h);
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - j), stride = h->k_stride;
+        const real *tokens = h->k + j * h->k_stride, *v = h->v + j * h->v_stride;
+        const real *k = R(columns_factor)(&p.keys, h->desc->storage, rows, tokens, &stride, p.k);
+        real *grad_k = h->grad_k + j * h->grad_k_stride;
+        real *grad_v = h->grad_v + j * h->grad_v_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, k, stride,
+                                   whole->grad_state, h->dv, 0, grad_v, h->grad_v_stride),
+                        real_next(grad_v, rows, h->dv, h->grad_v_stride),
+                        real_next(tokens, rows, h->d, h->k_stride));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, v, h->v_stride,
+                                   whole->other, h->d, 0, p.grad_k, h->d),
+                        real_next(grad_k, rows, h->d, h->grad_k_stride),
+                        real_next(v, rows, h->dv, h->v_stride));
+        R(columns_backward)
+        (&p.keys, whole->along_keys, rows, tokens, h->k_stride, p.grad_k, h->grad_k == h->grad_q,
+         grad_k, h->grad_k_stride);
+    }
 }
 
 /* Overwrites dQ and dV, and dK unless it is dQ's memory. */
@@ -128,38 +201,11 @@ static void backward_channels(const head *h, pieces *p)
 {
     sum_grad_state(h, p);
     R(simd).transpose(h->d, h->dv, p->state, h->dv, p->other, h->d);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        const real *dy = h->grad_out + i * h->grad_out_stride;
-        real *to = h->grad_q + i * h->grad_q_stride;
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy,
-                                   h->grad_out_stride, p->other, h->d, 0, p->grad_q, h->d),
-                        real_next(to, rows, h->d, h->grad_q_stride),
-                        real_next(dy, rows, h->dv, h->grad_out_stride));
-        R(columns_backward)
-        (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q, false,
-         to, h->grad_q_stride);
-    }
+    R(head_share)(h, h->n, head_group(h, h->n, h->n), p, backward_queries, NULL);
     R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->other, h->d);
     R(columns_divide_rows)(&p->keys, h->dv, p->grad_state, p->grad_state);
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j), stride = h->k_stride;
-        const real *tokens = h->k + j * h->k_stride, *v = h->v + j * h->v_stride;
-        const real *k = R(columns_factor)(&p->keys, h->desc->storage, rows, tokens, &stride, p->k);
-        real *grad_k = h->grad_k + j * h->grad_k_stride;
-        real *grad_v = h->grad_v + j * h->grad_v_stride;
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, k, stride,
-                                   p->grad_state, h->dv, 0, grad_v, h->grad_v_stride),
-                        real_next(grad_v, rows, h->dv, h->grad_v_stride),
-                        real_next(tokens, rows, h->d, h->k_stride));
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, v, h->v_stride,
-                                   p->other, h->d, 0, p->grad_k, h->d),
-                        real_next(grad_k, rows, h->d, h->grad_k_stride),
-                        real_next(v, rows, h->dv, h->v_stride));
-        R(columns_backward)
-        (&p->keys, p->along_keys, rows, tokens, h->k_stride, p->grad_k, h->grad_k == h->grad_q,
-         grad_k, h->grad_k_stride);
-    }
+    if (h->n_k > 0)
+        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), p, backward_keys, NULL);
 }
 
 /* ---- Tokens first: Q^ K^^T, a block at a time ---- */
@@ -184,10 +230,12 @@ static void weigh(const head *h, const pieces *p, int64_t rows, int64_t keys)
     R(store)(h->desc->storage, rows, keys, p->weights, HEAD_BLOCK);
 }
 
-static void forward_tokens(const head *h, pieces *p)
+static void forward_tokens(const void *own, const head *h, int64_t first, int64_t count)
 {
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+    pieces parts = split(h), *p = &parts;
+    (void)own;
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         real *out = h->out + i * h->out_stride;
         load_queries(h, p, i, rows);
         for (int64_t r = 0; r < rows; r++)
@@ -200,6 +248,7 @@ static void forward_tokens(const head *h, pieces *p)
                       h->v + j * h->v_stride, h->v_stride, 1, out, h->out_stride);
         }
     }
+    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
 /* From grad, by a block of normalised columns, adds the first term of the gradient. */
@@ -243,6 +292,7 @@ static void backward_pair(const head *h, const pieces *p, const real *dy, int64_
 
 static void backward_tokens(const head *h, pieces *p)
 {
+    memset(p->along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         load_queries(h, p, i, rows);
@@ -264,22 +314,27 @@ static void backward_tokens(const head *h, pieces *p)
 static void before(const head *h)
 {
     pieces p = split(h);
+    token_sums keys = {&p.keys, true, h->k, h->v, h->k_stride, h->v_stride, p.state};
+    token_sums of_keys = {.norms = &p.keys, .find = true, .x = h->k, .x_stride = h->k_stride};
+    token_sums of_queries = {.norms = &p.queries, .find = true, .x = h->q, .x_stride = h->q_stride};
     R(columns_start)(&p.keys, h->desc->storage, h->n_k);
     R(columns_start)(&p.queries, h->desc->storage, h->n);
-    bool together = !p.tokens_first && *p.keys.deferred != 0; /* K is read once */
-    if (!together)
-        find_norms(h, &p.keys, h->n_k, h->k, h->k_stride);
+    keys.find = !p.tokens_first && *p.keys.deferred != 0; /* K is read once */
+    if (!keys.find)
+        sum_tokens(h, h->n_k, &of_keys);
     if (!p.tokens_first)
-        sum_products(h, &p.keys, together, h->n_k, h->k, h->k_stride, h->v, h->v_stride, p.k,
-                     p.state);
-    find_norms(h, &p.queries, h->n, h->q, h->q_stride);
+        sum_products(h, h->n_k, keys);
+    sum_tokens(h, h->n, &of_queries);
 }
 
 static void forward(const head *h)
 {
     pieces p = split(h);
-    (p.tokens_first ? forward_tokens : forward_channels)(h, &p);
-    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    if (!p.tokens_first)
+        R(columns_divide_rows)(&p.queries, h->dv, p.state, p.other);
+    if (h->n > 0)
+        R(head_share)(h, h->n, head_group(h, h->n, h->n), &p,
+                      p.tokens_first ? forward_tokens : forward_channels, NULL);
 }
 
 static void backward(const head *h)
@@ -296,6 +351,6 @@ const head_operator R(cpu_operator_sima) = {.sizes = sizes,
                                             .before = before,
                                             .forward = forward,
                                             .backward = backward,
-                                            .query_group = HEAD_BLOCK,
+                                            .shares = true,
                                             .propagates = true,
                                             .overwrites = true};

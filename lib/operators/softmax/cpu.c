@@ -18,9 +18,8 @@
 
 /* A block of queries is multiplied with a transposed block of keys in strips of rows, so that a
  * tile's columns of keys stay in a first-level cache, and keys and a strip of weights in the
- * second. A last strip may have MOST_ROWS. Threads may share a head in groups of QUERY_GROUP
- * queries. */
-enum { QUERIES = 768, ROWS = 32, MOST_ROWS = 48, KEYS = 1024 / sizeof(real), QUERY_GROUP = 64 };
+ * second. A last strip may have MOST_ROWS. */
+enum { QUERIES = 768, ROWS = 32, MOST_ROWS = 48, KEYS = 1024 / sizeof(real) };
 _Static_assert((int)MOST_ROWS <= (int)SOFTMAX_GROUP, "softmax_raise takes no more rows");
 
 /* ---- Memory ---- */
@@ -32,9 +31,9 @@ typedef struct {
     real *pivot, *mean;
 } kept_rows;
 
-/* A thread's: a block of keys and values, transposed, a strip of weights and, for backward, of dP;
- * for several blocks also Y of a block of queries, and peaked queries (is_peaked), gathered, with
- * weighted sums of V. */
+/* A thread's: what head_share_pairs needs; a block of keys and values, transposed, a strip of
+ * weights and, for backward, of dP; for several blocks also Y of a block of queries, and peaked
+ * queries (is_peaked), gathered, with weighted sums of V. */
 typedef struct {
     real *keys, *values, *weights, *slopes;
     real *y, *peaked, *sums;
@@ -54,7 +53,7 @@ int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
     int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
     int64_t queries = head_smaller(QUERIES, n) * dv + MOST_ROWS * (d + dv);
-    return block + (has_several_blocks(n_k) ? queries : 0);
+    return block + (has_several_blocks(n_k) ? R(pair_reals)(n, KEYS, d) + queries : 0);
 }
 
 /* Null where nothing is kept. */
@@ -69,6 +68,8 @@ static kept_rows rows_of(const head *h)
 static workspace split(const head *h)
 {
     real *free = h->work;
+    if (has_several_blocks(h->key_length))
+        head_take(&free, R(pair_reals)(h->length, KEYS, h->d));
     workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
     w.weights = head_take(&free, KEYS * MOST_ROWS);
     w.slopes = head_take(&free, KEYS * MOST_ROWS);
@@ -164,10 +165,8 @@ typedef struct {
     int64_t stride;
 } queries;
 
-static void open_queries(const head *h, int64_t first, queries *b)
+static void open_queries(const head *h, queries *b)
 {
-    b->first = first;
-    b->count = head_smaller(QUERIES, h->n - first);
     for (int64_t i = 0; i < b->count; i++) {
         b->largest[i] = -(real)INFINITY;
         b->sum[i] = 0;
@@ -202,13 +201,13 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
               h->v + k->first * h->v_stride, h->v_stride, 1, out, b->stride);
 }
 
-/* Y of the block of queries from `first` on, and what is kept of them. Returns how many they are.
- */
-static int64_t attend(const head *h, int64_t first, const workspace *w, real *out, int64_t stride)
+/* Y of a block of queries, and what is kept of them. */
+static void attend(const head *h, int64_t first, int64_t count, const workspace *w, real *out,
+                   int64_t stride)
 {
-    queries b = {.out = out, .stride = stride};
+    queries b = {.first = first, .count = count, .out = out, .stride = stride};
     kept_rows kept = rows_of(h);
-    open_queries(h, first, &b);
+    open_queries(h, &b);
     for (key_block k = {0}; next_keys(h, first + b.count - 1, false, w, &k);)
         for (int64_t row = 0, rows; (rows = strip_rows(b.count - row)) > 0; row += rows)
             forward_strip(h, &b, row, rows, &k, w->weights);
@@ -221,15 +220,20 @@ static int64_t attend(const head *h, int64_t first, const workspace *w, real *ou
             kept.factor[first + i] = (real)factor;
         }
     }
-    return b.count;
+}
+
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    workspace w = split(h);
+    real *out = h->out + first * h->out_stride;
+    (void)own;
+    attend(h, first, count, &w, out, h->out_stride);
+    R(store)(h->desc->storage, count, h->dv, out, h->out_stride);
 }
 
 void R(softmax_forward)(const head *h)
 {
-    workspace w = split(h);
-    for (int64_t i = 0; i < h->n; i += QUERIES)
-        attend(h, i, &w, h->out + i * h->out_stride, h->out_stride);
-    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    R(head_share)(h, h->n, head_group(h, h->n, QUERIES), NULL, forward_part, NULL);
 }
 
 /* ---- Backward ---- */
@@ -285,7 +289,7 @@ static void backward_one_block(const head *h, const workspace *w)
 {
     double c = core_logit_scale(h->desc, h->d), sums[MOST_ROWS];
     key_block k = {0};
-    if (h->n == 0 || !next_keys(h, h->n - 1, true, w, &k))
+    if (!next_keys(h, h->n - 1, true, w, &k))
         return;
     for (int64_t row = 0, rows; (rows = strip_rows(h->n - row)) > 0; row += rows) {
         key_block visible = visible_keys(h, row + rows - 1, &k);
@@ -402,38 +406,47 @@ static void backward_strip(const head *h, const kept_rows *kept, int64_t row, in
     add_strip(h, row, rows, &visible, w);
 }
 
-void R(softmax_backward_queries)(const head *h)
+static void measure_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     workspace w = split(h);
     kept_rows kept = rows_of(h);
-    if (!kept.largest)
+    (void)own;
+    if (h->y) {
+        measure(h, &kept, first, count, h->y + first * h->y_stride, h->y_stride, &w);
         return;
-    if (h->y)
-        measure(h, &kept, 0, h->n, h->y, h->y_stride, &w);
-    for (int64_t i = 0, rows; !h->y && i < h->n; i += rows) {
-        rows = attend(h, i, &w, w.y, h->dv);
-        measure(h, &kept, i, rows, w.y, h->dv, &w);
     }
+    attend(h, first, count, &w, w.y, h->dv);
+    measure(h, &kept, first, count, w.y, h->dv, &w);
+}
+
+static void backward_pairs(const head *h)
+{
+    workspace w = split(h);
+    kept_rows kept = rows_of(h);
+    for (key_block k = {0}; next_keys(h, h->n - 1, true, &w, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(h->n - row)) > 0; row += rows)
+            backward_strip(h, &kept, row, rows, &k, &w);
 }
 
 void R(softmax_backward)(const head *h)
 {
-    workspace w = split(h);
-    kept_rows kept = rows_of(h);
-    if (!kept.largest) {
+    if (h->n == 0)
+        return;
+    if (!has_several_blocks(h->key_length)) {
+        workspace w = split(h);
         backward_one_block(h, &w);
         return;
     }
-    for (key_block k = {0}; h->n > 0 && next_keys(h, h->n - 1, true, &w, &k);)
-        for (int64_t row = 0, rows; (rows = strip_rows(h->n - row)) > 0; row += rows)
-            backward_strip(h, &kept, row, rows, &k, &w);
+    R(head_share)(h, h->n, head_group(h, h->n, QUERIES), NULL, measure_part, NULL);
+    if (h->desc->causal || h->positions || h->key_positions)
+        backward_pairs(h);
+    else
+        R(head_share_pairs)(h, KEYS, backward_pairs);
 }
 
 const head_operator R(cpu_operator_softmax) = {
     .sizes = sizes,
     .forward = R(softmax_forward),
-    .backward_queries = R(softmax_backward_queries),
     .backward = R(softmax_backward),
-    .query_group = QUERY_GROUP,
-    .key_group = KEYS,
+    .shares = true,
 };

@@ -50,10 +50,10 @@ typedef struct {
     double sum[QUERIES];    /* of the weights */
 } queries;
 
-static void open_queries(const head *h, const memory *m, int64_t first, queries *b)
+static void open_queries(const head *h, const memory *m, int64_t first, int64_t count, queries *b)
 {
     b->first = first;
-    b->count = head_smaller(QUERIES, h->n - first);
+    b->count = count;
     b->rows = h->q + first * h->q_stride;
     b->row_stride = h->q_stride;
     for (int64_t i = 0; i < b->count; i++) {
@@ -102,31 +102,35 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
                    m->sums + row * m->width, m->width});
 }
 
-static void forward(const head *h)
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     memory m = memory_of(h);
     queries b;
-    for (int64_t i = 0; i < h->n; i += QUERIES) {
-        open_queries(h, &m, i, &b);
-        for (int64_t j = 0; j < h->n_k && head_sees(h, i + b.count - 1, j); j += KEYS) {
-            int64_t keys = head_smaller(KEYS, h->n_k - j);
-            R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m.keys, KEYS);
-            R(pair_rows)(keys, h->dv, h->v + j * h->v_stride, h->v_stride, m.values, m.width);
-            for (int64_t row = 0; row < b.count; row += ROWS)
-                add_strip(h, &m, &b, row, head_smaller(ROWS, b.count - row), j, keys);
-        }
-        for (int64_t r = 0; r < b.count; r++) {
-            float *sums = m.sums + r * m.width;
-            double reciprocal = b.sum[r] != 0 ? 1 / b.sum[r] : 0; /* no key seen: a row of 0 */
-            for (int64_t e = 0; e < h->dv; e++)
-                sums[e] = (float)(sums[e] * reciprocal);
-            R(narrow)(h->dv, sums, h->out + (i + r) * h->out_stride);
-        }
+    (void)own;
+    open_queries(h, &m, first, count, &b);
+    for (int64_t j = 0; j < h->n_k && head_sees(h, first + count - 1, j); j += KEYS) {
+        int64_t keys = head_smaller(KEYS, h->n_k - j);
+        R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m.keys, KEYS);
+        R(pair_rows)(keys, h->dv, h->v + j * h->v_stride, h->v_stride, m.values, m.width);
+        for (int64_t row = 0; row < count; row += ROWS)
+            add_strip(h, &m, &b, row, head_smaller(ROWS, count - row), j, keys);
     }
+    for (int64_t r = 0; r < count; r++) {
+        float *sums = m.sums + r * m.width;
+        double reciprocal = b.sum[r] != 0 ? 1 / b.sum[r] : 0; /* no key seen: a row of 0 */
+        for (int64_t e = 0; e < h->dv; e++)
+            sums[e] = (float)(sums[e] * reciprocal);
+        R(narrow)(h->dv, sums, h->out + (first + r) * h->out_stride);
+    }
+}
+
+static void forward(const head *h)
+{
+    R(head_share)(h, h->n, head_group(h, h->n, QUERIES), NULL, forward_part, NULL);
 }
 
 const head_operator R(cpu_operator_softmax) = {
     .sizes = sizes,
     .forward = forward,
-    .query_group = QUERIES,
+    .shares = true,
 };

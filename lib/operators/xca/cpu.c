@@ -13,12 +13,13 @@
 #include "operators/norms/cpu.h"
 #include "operators/softmax/cpu.h"
 
-/* state: norms, C, A. work: blocks of Q^, of K^ and of one gradient; dC and its transpose. */
+/* state: norms, C, A. work: sums for the norms' gradients; blocks of Q^, of K^ and of one gradient;
+ * dC and its transpose; norms and C or dC of a part of the tokens. */
 typedef struct {
-    column_norms queries, keys;
+    column_norms queries, keys, part_queries, part_keys;
     double *along_queries, *along_keys;
     real *q, *k, *grad;
-    real *covariance, *weights, *slopes, *transposed;
+    real *covariance, *weights, *slopes, *transposed, *part;
     double tau;
 } pieces;
 
@@ -32,7 +33,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim;
-    *thread_reals = R(norm_doubles)(2 * d) + 3 * HEAD_BLOCK * d + 2 * d * d;
+    *thread_reals =
+        R(norm_doubles)(2 * d) + 2 * R(columns_reals)(d) + 3 * HEAD_BLOCK * d + 3 * d * d;
     *head_reals = 2 * R(columns_reals)(d) + 2 * d * d;
 }
 
@@ -83,42 +85,37 @@ static pieces split(const head *h)
     p.weights = head_take(&state, square);
     p.along_queries = R(norm_take)(&free, 2 * h->d);
     p.along_keys = p.along_queries + h->d;
+    p.part_queries = R(columns_open)(ATN_SIMA_L2, h->d, &free);
+    p.part_keys = R(columns_open)(ATN_SIMA_L2, h->d, &free);
     p.q = head_take(&free, block);
     p.k = head_take(&free, block);
     p.grad = head_take(&free, block);
     p.slopes = head_take(&free, square);
     p.transposed = head_take(&free, square);
+    p.part = free;
     return p;
 }
 
-/* Adds a run of tokens to the norms. */
-static void add_to_norms(const head *h, pieces *p, const run *r)
+/* ---- Parts of the tokens ---- */
+
+/* With padding, or other numbers of queries than of keys, the tokens are one part. */
+static bool is_whole(const head *h)
 {
-    R(columns_add)(&p->queries, r->count, h->q + r->query * h->q_stride, h->q_stride);
-    R(columns_add)(&p->keys, r->count, h->k + r->key * h->k_stride, h->k_stride);
+    return h->positions || h->key_positions || h->length != h->key_length;
 }
 
-static void finish_norms(const head *h, pieces *p, int64_t tokens)
+static void share(const head *h, int64_t group, const void *own, head_part *part, head_part *add)
 {
-    R(columns_finish)(&p->queries, h->desc->xca.epsilon, tokens);
-    R(columns_finish)(&p->keys, h->desc->xca.epsilon, tokens);
+    if (h->n > 0)
+        R(head_share)(h, h->n, is_whole(h) ? h->n : group, own, part, add);
 }
 
-/* C, undivided by deferred norms; norms: finds them, too. Returns the number of tokens. */
-static int64_t sum_covariance(const head *h, pieces *p, bool norms)
+/* The first run of a part's tokens, none yet, and the head without the tokens after the part. */
+static run start_part(head *h, int64_t first, int64_t count)
 {
-    int64_t d = h->d, tokens = 0, q_stride, k_stride;
-    memset(p->covariance, 0, (size_t)(d * d) * sizeof(real));
-    for (run r = {0}; next_run(h, HEAD_BLOCK, &r); tokens += r.count) {
-        const real *q = load_queries(h, p, &r, &q_stride), *k = load_keys(h, p, &r, &k_stride);
-        if (norms)
-            add_to_norms(h, p, &r);
-        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, d, d, r.count, q, q_stride, k,
-                                   k_stride, 1, p->covariance, d),
-                        real_next(h->q + r.query * h->q_stride, r.count, d, h->q_stride),
-                        real_next(h->k + r.key * h->k_stride, r.count, d, h->k_stride));
-    }
-    return tokens;
+    if (!is_whole(h))
+        h->n = h->n_k = first + count;
+    return (run){first, first, 0};
 }
 
 static bool both_deferred(const pieces *p)
@@ -126,23 +123,82 @@ static bool both_deferred(const pieces *p)
     return *p->queries.deferred != 0 && *p->keys.deferred != 0;
 }
 
+/* What a pass over the tokens finds. */
+typedef struct {
+    bool norms, covariance;
+} found;
+
+static void sum_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const found *f = own;
+    pieces p = split(h);
+    head part = *h;
+    int64_t d = h->d, q_stride, k_stride;
+    R(columns_start)(&p.part_queries, h->desc->storage, h->n);
+    R(columns_start)(&p.part_keys, h->desc->storage, h->n);
+    memset(p.part, 0, (size_t)(d * d) * sizeof(real));
+    for (run r = start_part(&part, first, count); next_run(&part, HEAD_BLOCK, &r);) {
+        const real *queries = h->q + r.query * h->q_stride, *keys = h->k + r.key * h->k_stride;
+        if (f->norms) {
+            R(columns_add)(&p.part_queries, r.count, queries, h->q_stride);
+            R(columns_add)(&p.part_keys, r.count, keys, h->k_stride);
+        }
+        if (!f->covariance)
+            continue;
+        const real *q = load_queries(h, &p, &r, &q_stride), *k = load_keys(h, &p, &r, &k_stride);
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, d, d, r.count, q, q_stride, k,
+                                   k_stride, 1, p.part, d),
+                        real_next(queries, r.count, d, h->q_stride),
+                        real_next(keys, r.count, d, h->k_stride));
+    }
+}
+
+static void add_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const found *f = own;
+    pieces p = split(h);
+    (void)first, (void)count;
+    if (f->norms) {
+        R(columns_merge)(&p.queries, &p.part_queries);
+        R(columns_merge)(&p.keys, &p.part_keys);
+    }
+    for (int64_t e = 0; f->covariance && e < h->d * h->d; e++)
+        p.covariance[e] += p.part[e];
+}
+
+/* Tokens of which neither the query nor the key is padded. */
+static int64_t count_tokens(const head *h)
+{
+    int64_t tokens = 0;
+    for (run r = {0}; next_run(h, h->n, &r);)
+        tokens += r.count;
+    return tokens;
+}
+
+/* The norms, and C, undivided by deferred norms. */
+static void sum_tokens(const head *h, pieces *p, bool norms, bool covariance)
+{
+    found f = {norms, covariance};
+    memset(p->covariance, 0, (size_t)(h->d * h->d) * sizeof(real));
+    share(h, SUM_GROUP, &f, sum_part, add_part);
+    if (!norms)
+        return;
+    int64_t tokens = count_tokens(h);
+    R(columns_finish)(&p->queries, h->desc->xca.epsilon, tokens);
+    R(columns_finish)(&p->keys, h->desc->xca.epsilon, tokens);
+}
+
 /* The norms, C and A. Tokens are read once if norms can be deferred. */
 static void before(const head *h)
 {
     pieces p = split(h);
-    int64_t d = h->d, tokens = 0;
+    int64_t d = h->d;
     R(columns_start)(&p.queries, h->desc->storage, h->n);
     R(columns_start)(&p.keys, h->desc->storage, h->n_k);
     bool together = both_deferred(&p);
-    if (together) {
-        finish_norms(h, &p, sum_covariance(h, &p, true));
-    } else {
-        for (run r = {0}; next_run(h, HEAD_BLOCK, &r); tokens += r.count)
-            add_to_norms(h, &p, &r);
-        finish_norms(h, &p, tokens);
-    }
+    sum_tokens(h, &p, true, together);
     if (!together || !both_deferred(&p))
-        sum_covariance(h, &p, false);
+        sum_tokens(h, &p, false, true);
     R(columns_divide_rows)(&p.queries, d, p.covariance, p.covariance);
     if (*p.keys.deferred != 0)
         R(columns_apply)(&p.keys, d, p.covariance, d, p.covariance);
@@ -157,19 +213,27 @@ static void clear_rows(const head *h, int64_t from, int64_t to)
         memset(h->out + i * h->out_stride, 0, (size_t)h->d * sizeof(real));
 }
 
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const pieces *whole = own;
+    head part = *h;
+    int64_t d = h->d, done = first;
+    for (run r = start_part(&part, first, count); next_run(&part, h->n, &r);
+         done = r.query + r.count) {
+        clear_rows(h, done, r.query);
+        R(multiply_tokens)
+        (r.count, d, d, h->v + r.key * h->v_stride, h->v_stride, whole->transposed, false,
+         h->out + r.query * h->out_stride, h->out_stride);
+    }
+    clear_rows(h, done, first + count);
+    R(store)(h->desc->storage, count, d, h->out + first * h->out_stride, h->out_stride);
+}
+
 static void forward(const head *h)
 {
     pieces p = split(h);
-    int64_t d = h->d, done = 0;
-    R(simd).transpose(d, d, p.weights, d, p.transposed, d);
-    for (run r = {0}; next_run(h, h->n, &r); done = r.query + r.count) {
-        clear_rows(h, done, r.query);
-        R(multiply_tokens)
-        (r.count, d, d, h->v + (h->first + r.key) * h->v_stride, h->v_stride, p.transposed, false,
-         h->out + r.query * h->out_stride, h->out_stride);
-    }
-    clear_rows(h, done, h->n);
-    R(store)(h->desc->storage, h->n, d, h->out, h->out_stride);
+    R(simd).transpose(h->d, h->d, p.weights, h->d, p.transposed, h->d);
+    share(h, head_group(h, h->n, h->n), &p, forward_part, NULL);
 }
 
 /* dC from dA in place; returns dtau. */
@@ -198,33 +262,63 @@ static void sum_along(const pieces *p, int64_t d)
 }
 
 /* The gradients by Q and K from dC; dK is added if it is dQ's memory. */
-static void backward_tokens(const head *h, const pieces *p)
+static void backward_tokens(const void *own, const head *h, int64_t first, int64_t count)
 {
+    const pieces *whole = own;
+    pieces parts = split(h), *p = &parts;
+    head part = *h;
     int64_t d = h->d, q_stride, k_stride;
-    sum_along(p, d);
-    R(simd).transpose(d, d, p->slopes, d, p->transposed, d);
-    R(columns_divide_rows)(&p->keys, d, p->transposed, p->transposed);
-    R(columns_divide_rows)(&p->queries, d, p->slopes, p->slopes);
-    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+    for (run r = start_part(&part, first, count); next_run(&part, HEAD_BLOCK, &r);) {
         const real *q = load_queries(h, p, &r, &q_stride), *k = load_keys(h, p, &r, &k_stride);
         const real *queries = h->q + r.query * h->q_stride, *keys = h->k + r.key * h->k_stride;
         real *grad_q = h->grad_q + r.query * h->grad_q_stride;
         real *grad_k = h->grad_k + r.key * h->grad_k_stride;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, k, k_stride,
-                                   p->transposed, d, 0, p->grad, d),
+                                   whole->transposed, d, 0, p->grad, d),
                         real_next(keys, r.count, d, h->k_stride),
                         real_next(grad_k, r.count, d, h->grad_k_stride));
         R(columns_backward)
-        (&p->queries, p->along_queries, r.count, queries, h->q_stride, p->grad, false, grad_q,
+        (&p->queries, whole->along_queries, r.count, queries, h->q_stride, p->grad, false, grad_q,
          h->grad_q_stride);
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, q, q_stride,
-                                   p->slopes, d, 0, p->grad, d),
+                                   whole->slopes, d, 0, p->grad, d),
                         real_next(queries, r.count, d, h->q_stride),
                         real_next(grad_q, r.count, d, h->grad_q_stride));
         R(columns_backward)
-        (&p->keys, p->along_keys, r.count, keys, h->k_stride, p->grad, h->grad_k == h->grad_q,
+        (&p->keys, whole->along_keys, r.count, keys, h->k_stride, p->grad, h->grad_k == h->grad_q,
          grad_k, h->grad_k_stride);
     }
+}
+
+/* dV of some tokens, and what they add to dA. */
+static void backward_values(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    head part = *h;
+    int64_t d = h->d;
+    (void)own;
+    memset(p.part, 0, (size_t)(d * d) * sizeof(real));
+    for (run r = start_part(&part, first, count); next_run(&part, HEAD_BLOCK, &r);) {
+        const real *dy = h->grad_out + r.query * h->grad_out_stride;
+        const real *v = h->v + r.key * h->v_stride;
+        real *grad_v = h->grad_v + r.key * h->grad_v_stride;
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, d, d, r.count, dy, h->grad_out_stride,
+                                   v, h->v_stride, 1, p.part, d),
+                        real_next(dy, r.count, d, h->grad_out_stride),
+                        real_next(v, r.count, d, h->v_stride));
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, dy,
+                                   h->grad_out_stride, p.weights, d, 0, grad_v, h->grad_v_stride),
+                        real_next(grad_v, r.count, d, h->grad_v_stride), NULL);
+    }
+}
+
+static void add_values(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const pieces *whole = own;
+    pieces p = split(h);
+    (void)first, (void)count;
+    for (int64_t e = 0; e < h->d * h->d; e++)
+        whole->slopes[e] += p.part[e];
 }
 
 static void backward(const head *h)
@@ -233,28 +327,21 @@ static void backward(const head *h)
     int64_t d = h->d;
     real *grad_tau = h->grad_parameters[ATN_PARAMETER_TEMPERATURE];
     memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
-    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
-        const real *dy = h->grad_out + r.query * h->grad_out_stride;
-        const real *v = h->v + r.key * h->v_stride;
-        real *grad_v = h->grad_v + r.key * h->grad_v_stride;
-        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, d, d, r.count, dy, h->grad_out_stride,
-                                   v, h->v_stride, 1, p.slopes, d),
-                        real_next(dy, r.count, d, h->grad_out_stride),
-                        real_next(v, r.count, d, h->v_stride));
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, dy,
-                                   h->grad_out_stride, p.weights, d, 0, grad_v, h->grad_v_stride),
-                        real_next(grad_v, r.count, d, h->grad_v_stride), NULL);
-    }
+    share(h, SUM_GROUP, &p, backward_values, add_values);
     double sum = backward_weights(h, &p);
     if (grad_tau)
         *grad_tau += (real)sum;
-    backward_tokens(h, &p);
+    sum_along(&p, d);
+    R(simd).transpose(d, d, p.slopes, d, p.transposed, d);
+    R(columns_divide_rows)(&p.keys, d, p.transposed, p.transposed);
+    R(columns_divide_rows)(&p.queries, d, p.slopes, p.slopes);
+    share(h, head_group(h, h->n, h->n), &p, backward_tokens, NULL);
 }
 
 const head_operator R(cpu_operator_xca) = {.sizes = sizes,
                                            .before = before,
                                            .forward = forward,
                                            .backward = backward,
-                                           .query_group = HEAD_BLOCK,
+                                           .shares = true,
                                            .propagates = true,
                                            .overwrites = true};

@@ -9,12 +9,13 @@
 
 #include "operators/norms/cpu.h"
 
-/* state: divisors of T's lines, T. work: a block of q^; T normalised, D or dT, and a transpose. */
+/* state: divisors of T's lines, T; T normalised, D or dT, and a transpose. work: a block of q^; sums
+ * over a part of the tokens. */
 typedef struct {
-    double *divisors, *varies;
+    double *divisors, *varies, gamma;
     real *state;
-    real *q;
     real *normalised, *grad_state, *transposed;
+    real *q, *part;
 } pieces;
 
 /* The lines of T that are normalised: columns over d, or rows over d_v. */
@@ -27,20 +28,27 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim, dv = shape->value_dim;
-    *thread_reals = HEAD_BLOCK * d + 3 * d * dv;
-    *head_reals = R(norm_doubles)(2 * (d + dv)) + d * dv;
+    *thread_reals = HEAD_BLOCK * d + d * dv;
+    *head_reals = R(norm_doubles)(2 * (d + dv)) + 4 * d * dv;
+}
+
+static double gamma_of(const head *h)
+{
+    const atn_tensor *gamma = &h->desc->xnorm.gamma;
+    return gamma->data ? (double)*head_matrix(gamma, h->index) : 1;
 }
 
 static pieces split(const head *h)
 {
     real *kept = h->state, *free = h->work;
-    pieces p = {.divisors = R(norm_take)(&kept, 2 * (h->d + h->dv))};
+    pieces p = {.divisors = R(norm_take)(&kept, 2 * (h->d + h->dv)), .gamma = gamma_of(h)};
     p.varies = p.divisors + h->d + h->dv;
-    p.state = kept;
+    p.state = head_take(&kept, h->d * h->dv);
+    p.normalised = head_take(&kept, h->d * h->dv);
+    p.grad_state = head_take(&kept, h->d * h->dv);
+    p.transposed = kept;
     p.q = head_take(&free, HEAD_BLOCK * h->d);
-    p.normalised = head_take(&free, h->d * h->dv);
-    p.grad_state = head_take(&free, h->d * h->dv);
-    p.transposed = head_take(&free, h->d * h->dv);
+    p.part = free;
     return p;
 }
 
@@ -48,12 +56,6 @@ static line_layout lines_of(const head *h)
 {
     return h->desc->xnorm.axis == ATN_XNORM_COLUMNS ? (line_layout){h->dv, 1, h->d, h->dv}
                                                     : (line_layout){h->d, h->dv, h->dv, 1};
-}
-
-static double gamma_of(const head *h)
-{
-    const atn_tensor *gamma = &h->desc->xnorm.gamma;
-    return gamma->data ? (double)*head_matrix(gamma, h->index) : 1;
 }
 
 /* The divisor of a line. */
@@ -95,21 +97,39 @@ static void finish_line(double scale, double divisor, double varies, int64_t cou
     subtract_part(factor, along * varies, count, step, x_, grad);
 }
 
+/* K^T V of some keys. */
+static void sum_keys(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    (void)own;
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) { /* partial sums: one long sum
+                                                          would have larger rounding errors */
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
+        const real *k = h->k + j * h->k_stride, *v = h->v + j * h->v_stride;
+        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, k, h->k_stride, v,
+                                   h->v_stride, j > first, p.part, h->dv),
+                        real_next(k, rows, h->d, h->k_stride),
+                        real_next(v, rows, h->dv, h->v_stride));
+    }
+}
+
+/* Adds a part's sum to `to`, T or D. */
+static void add_sum(const void *to, const head *h, int64_t first, int64_t count)
+{
+    pieces p = split(h);
+    real *sums = *(real *const *)to;
+    (void)first, (void)count;
+    for (int64_t e = 0; e < h->d * h->dv; e++)
+        sums[e] += p.part[e];
+}
+
 /* T and the divisors of its lines. */
 static void before(const head *h)
 {
     pieces p = split(h);
     line_layout l = lines_of(h);
     memset(p.state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) { /* partial sums: one long sum would have
-                                                          larger rounding errors */
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        const real *k = h->k + j * h->k_stride, *v = h->v + j * h->v_stride;
-        real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, k, h->k_stride, v,
-                                   h->v_stride, true, p.state, h->dv),
-                        real_next(k, rows, h->d, h->k_stride),
-                        real_next(v, rows, h->dv, h->v_stride));
-    }
+    R(head_share)(h, h->n_k, SUM_GROUP, &p.state, sum_keys, add_sum);
     R(store)(h->desc->storage, h->d, h->dv, p.state, h->dv);
     for (int64_t i = 0; i < l.lines; i++)
         p.divisors[i] = divisor_of(h, l.count, l.step, p.state + i * l.start, &p.varies[i]);
@@ -139,42 +159,51 @@ static void load_queries(const head *h, const pieces *p, double gamma, int64_t f
     R(store)(h->desc->storage, rows, h->d, p->q, h->d);
 }
 
-static void forward(const head *h)
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    double gamma = gamma_of(h), divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
-    normalise_state(h, &p, gamma);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        load_queries(h, &p, gamma, i, rows, divisors, varies);
+    double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
+    (void)own;
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
+        load_queries(h, &p, p.gamma, i, rows, divisors, varies);
         real *to = h->out + i * h->out_stride;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d,
                                    p.normalised, h->dv, 0, to, h->out_stride),
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
                         real_next(to, rows, h->dv, h->out_stride));
     }
-    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
-/* D, and the gradient by the queries. */
-static void backward_queries(const head *h, const pieces *p, double gamma)
+static void forward(const head *h)
 {
+    pieces p = split(h);
+    normalise_state(h, &p, p.gamma);
+    if (h->n > 0)
+        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
+}
+
+/* D of some queries, and the gradient by them. */
+static void backward_queries(const void *own, const head *h, int64_t first, int64_t count)
+{
+    pieces parts = split(h), *p = &parts;
     double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
-    R(simd).transpose(h->d, h->dv, p->normalised, h->dv, p->transposed, h->d);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+    (void)own;
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
         real *to = h->grad_q + i * h->grad_q_stride;
         load_queries(h, p, 1, i, rows, divisors, varies);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy,
-                                   h->grad_out_stride, 1, p->grad_state, h->dv),
+                                   h->grad_out_stride, i > first, p->part, h->dv),
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
                         real_next(dy, rows, h->dv, h->grad_out_stride));
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy,
                                    h->grad_out_stride, p->transposed, h->d, 0, to,
                                    h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
-        finish_rows(gamma * gamma, divisors, varies, rows, h->d, p->q, to, h->grad_q_stride);
+        finish_rows(p->gamma * p->gamma, divisors, varies, rows, h->d, p->q, to, h->grad_q_stride);
     }
 }
 
@@ -194,33 +223,37 @@ static void backward_state(const head *h, const pieces *p, double gamma)
 }
 
 /* Overwrites dK, unless it is dQ's memory: then it adds. */
-static void backward_keys(const head *h, const pieces *p)
+static void backward_keys(const void *own, const head *h, int64_t first, int64_t count)
 {
-    R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->transposed, h->d);
+    pieces p = split(h);
+    (void)own;
     R(multiply_tokens)
-    (h->n_k, h->d, h->dv, h->v, h->v_stride, p->transposed, h->grad_k == h->grad_q, h->grad_k,
-     h->grad_k_stride);
+    (count, h->d, h->dv, h->v + first * h->v_stride, h->v_stride, p.transposed,
+     h->grad_k == h->grad_q, h->grad_k + first * h->grad_k_stride, h->grad_k_stride);
     R(multiply_tokens)
-    (h->n_k, h->dv, h->d, h->k, h->k_stride, p->grad_state, false, h->grad_v, h->grad_v_stride);
+    (count, h->dv, h->d, h->k + first * h->k_stride, h->k_stride, p.grad_state, false,
+     h->grad_v + first * h->grad_v_stride, h->grad_v_stride);
 }
 
 static void backward(const head *h)
 {
     pieces p = split(h);
-    double gamma = gamma_of(h);
     memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     if (h->n > 0) { /* otherwise there is no output, whatever the norms of T are */
         normalise_state(h, &p, 1);
-        backward_queries(h, &p, gamma);
-        backward_state(h, &p, gamma);
+        R(simd).transpose(h->d, h->dv, p.normalised, h->dv, p.transposed, h->d);
+        R(head_share)(h, h->n, SUM_GROUP, &p.grad_state, backward_queries, add_sum);
+        backward_state(h, &p, p.gamma);
     }
-    backward_keys(h, &p);
+    R(simd).transpose(h->d, h->dv, p.grad_state, h->dv, p.transposed, h->d);
+    if (h->n_k > 0)
+        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), NULL, backward_keys, NULL);
 }
 
 const head_operator R(cpu_operator_xnorm) = {.sizes = sizes,
                                              .before = before,
                                              .forward = forward,
                                              .backward = backward,
-                                             .query_group = HEAD_BLOCK,
+                                             .shares = true,
                                              .propagates = true,
                                              .overwrites = true};
