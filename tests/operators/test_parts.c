@@ -28,7 +28,8 @@ static double *results(const attention_case *c, int64_t *count)
     to += attention_case_outputs(c);
     for (int slot = 0; slot < SLOT_PARAMETERS; slot++) {
         int64_t some = attention_slot_count(c, slot);
-        memcpy(to, gradients.of[slot], (size_t)some * sizeof *to);
+        if (some > 0)
+            memcpy(to, gradients.of[slot], (size_t)some * sizeof *to);
         to += some;
     }
     attention_slots_free(&gradients);
