@@ -23,8 +23,8 @@ typedef struct {
     const char *start_sha256; /* of the file that they are from */
 } training;
 
-/* DEFAULT_EPOCHS epochs, batches of 32, rate 2e-3, decay 0.05, clip 1, smoothing 0.1. name and result as in
- * model_defaults. */
+/* DEFAULT_EPOCHS epochs, batches of 32, rate 2e-3, decay 0.05, clip 1, smoothing 0.1. name and
+ * result as in model_defaults. */
 bool training_defaults(const char *name, training *plan);
 
 typedef struct trainer trainer;

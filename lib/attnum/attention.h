@@ -140,7 +140,8 @@ typedef struct atn_plan atn_plan;
 /* Checks the description against the shape, fixes the algorithm and takes all memory that forward
  * and backward will ever use, of which desc.causal, padding and gradient decide what is needed:
  *
- *   per thread  blocks of tokens and what the operator sums up over them; with padding, one
+ *   per thread  blocks of tokens and what the operator sums up over them (softmax, gaussian and
+ *               nystromformer on the CPU: dQ of up to 4096 queries); with padding, one
  *               head's tokens and gradients; causal backward: two numbers per query; lsh: every
  *               round's order of the tokens and, for backward, n (d + value_dim)
  *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
@@ -152,9 +153,8 @@ typedef struct atn_plan atn_plan;
  * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
  * nystromformer does in any case. Sampling by rpcholesky and greedy needs n (m + 2) doubles per
  * thread, by leverage and kmeans 2 n plus an amount that does not grow with n; kmeans keeps n
- * numbers per head; on the CPU a softmax over more than 256 keys (f64: 128), also that of
- * nystromformer, keeps two numbers per query of every head and two per query for each thread; on
- * CUDA softmax, linformer and nystromformer keep four numbers per query of every head. Nothing else
+ * numbers per head; a softmax over more than 256 keys (f64: 128; CUDA: any number), also that of
+ * nystromformer and on CUDA of linformer, keeps four numbers per query of every head. Nothing else
  * grows with n, and no array has n n_k, n m or n M elements.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and

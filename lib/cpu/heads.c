@@ -50,7 +50,7 @@ static void *take_pieces(core_arena *arena, int64_t count, int64_t each, size_t 
     return arena->overflow ? NULL : core_take(arena, count * each, size);
 }
 
-/* No two threads, and no two heads, share a cache line. */
+/* Rounds up to whole cache lines, so that no two threads, and no two heads, share one. */
 static int64_t whole_lines(int64_t reals)
 {
     int64_t line = 64 / (int64_t)sizeof(real);
@@ -93,21 +93,33 @@ typedef struct {
     int threads;        /* that work on one head */
 } call;
 
-/* Whether the heads come one after the other, each on all threads. */
-static int threads_of_head(const cpu_heads *heads)
+static bool masked(const call *c)
 {
-    int64_t pieces = heads->shape.batch * heads->shape.heads;
-    return operators[heads->desc.op]->shares && pieces < heads->threads ? heads->threads : 1;
+    return c->in->query_mask || c->in->key_mask;
+}
+
+/* The threads that work on one head: all of them, one head after the other, if a head's tokens give
+ * work to more threads than there are heads. Causal and padded heads are shared in part only, which
+ * pays if there is one. */
+static int threads_of_head(const call *c)
+{
+    const atn_attention_shape *s = &c->heads->shape;
+    int64_t pieces = s->batch * s->heads, threads = c->heads->threads;
+    int64_t groups = (head_smaller(s->tokens, s->key_tokens) + SUM_GROUP - 1) / SUM_GROUP;
+    bool in_part = c->heads->desc.causal || masked(c);
+    bool pays = pieces == 1 || (!in_part && head_smaller(threads, groups) > pieces);
+    return c->op->shares && pays ? (int)threads : 1;
+}
+
+/* Which thread's memory is used outside head_share. */
+static int64_t thread_of(const call *c)
+{
+    return c->threads > 1 ? 0 : omp_get_thread_num();
 }
 
 static real *matrix_of(const atn_tensor *t, int64_t piece)
 {
     return atn_tensor_matrix(t, piece / t->heads, piece % t->heads);
-}
-
-static bool masked(const call *c)
-{
-    return c->in->query_mask || c->in->key_mask;
 }
 
 static void point_to_gradients(const call *c, int64_t piece, head *h)
@@ -137,7 +149,7 @@ static head direct_head(const call *c, int64_t piece)
     cpu_heads *heads = c->heads;
     const atn_attention_shape *s = &heads->shape;
     const atn_tensor *k = c->in->k ? c->in->k : c->in->q;
-    int64_t thread = omp_get_thread_num();
+    int64_t thread = thread_of(c);
     head h = {
         .desc = &heads->desc,
         .index = piece % s->heads,
@@ -218,7 +230,7 @@ static head gathered_head(const call *c, const head *whole, int64_t piece)
 {
     cpu_heads *heads = c->heads;
     const atn_attention_shape *s = &heads->shape;
-    int64_t b = piece / s->heads, thread = omp_get_thread_num();
+    int64_t b = piece / s->heads, thread = thread_of(c);
     int64_t *positions = heads->positions + thread * position_count(s);
     int64_t *key_positions = positions + s->tokens;
     real *free = (real *)heads->gathered + thread * gathered_reals(s);
@@ -255,6 +267,8 @@ static head open_head(const call *c, int64_t piece)
 void R(head_share)(const head *h, int64_t tokens, int64_t group, const void *own, head_part *part,
                    head_part *add)
 {
+    if (tokens == 0)
+        return;
     int64_t parts = (tokens + group - 1) / group;
     int threads = (int)head_smaller(h->threads, parts);
     if (threads < 2) {
@@ -285,6 +299,13 @@ void R(head_share)(const head *h, int64_t tokens, int64_t group, const void *own
     }
 }
 
+void R(head_share_tokens)(const head *h, int64_t tokens, const void *own, head_part *part)
+{
+    int64_t blocks = tokens / (4 * h->threads) / HEAD_BLOCK;
+    int64_t group = h->threads == 1 ? tokens : (blocks > 1 ? blocks : 1) * HEAD_BLOCK;
+    R(head_share)(h, tokens, group, own, part, NULL);
+}
+
 typedef struct {
     int64_t cols, stride;
     const real *x;
@@ -305,8 +326,7 @@ static bool finite_rows(const head *h, int64_t rows, int64_t cols, const real *x
 {
     unsigned char nonfinite = 0;
     searched_rows s = {cols, stride, x, &nonfinite};
-    if (rows > 0)
-        R(head_share)(h, rows, head_group(h, rows, rows), &s, search_rows, NULL);
+    R(head_share_tokens)(h, rows, &s, search_rows);
     return !nonfinite;
 }
 
@@ -389,10 +409,16 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
     const atn_attention_shape *s = &c->heads->shape;
     int64_t groups = in_order ? s->heads : s->batch * s->heads;
     int64_t members = in_order ? s->batch : 1;
-    int threads = c->threads > 1 ? 1 : c->heads->threads;
+    int threads = c->heads->threads;
     if (!pass)
         return;
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(dynamic)
+    if (c->threads > 1) { /* not in a parallel region of one thread: those within it would start
+                           * new threads every time */
+        for (int64_t i = 0; i < groups * members; i++)
+            pass(c, i);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < groups; i++)
         for (int64_t j = 0; j < members; j++)
             pass(c, i + j * groups);
@@ -400,11 +426,8 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
 
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out)
 {
-    call c = {.heads = heads,
-              .op = operators[heads->desc.op],
-              .in = inputs,
-              .out = out,
-              .threads = threads_of_head(heads)};
+    call c = {.heads = heads, .op = operators[heads->desc.op], .in = inputs, .out = out};
+    c.threads = threads_of_head(&c);
     if (!c.op->join) {
         over_heads(&c, false, before_and_forward);
         return;
@@ -655,8 +678,8 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
               .in = inputs,
               .dout = dout,
               .gradients = gradients,
-              .after_forward = gradients->after_forward,
-              .threads = threads_of_head(heads)};
+              .after_forward = gradients->after_forward};
+    c.threads = threads_of_head(&c);
     bool in_order = false;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p]) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of an operator that works head by head, for one `real`. heads.c runs it: it checks for
- * NaN where the operator does not, removes padding, distributes heads over threads and adds up
- * parameters' gradients. */
+ * NaN where the operator does not, removes padding, distributes heads over threads (or, if there
+ * are few, a head's tokens) and adds up parameters' gradients. */
 #ifndef CPU_HEADS_H
 #define CPU_HEADS_H
 
@@ -16,7 +16,7 @@ typedef struct {
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
     int64_t length, key_length;   /* with padding */
     int threads;                  /* that work on this head (head_share) */
-    int64_t first;                /* of head_share_pairs; else 0 */
+    int64_t first;                /* index of the first query (head_share_pairs); else 0 */
     const int64_t *positions;     /* of query i with padding: core_position(positions, i) */
     const int64_t *key_positions; /* likewise, of key j */
     const real *q, *k, *v;        /* k = q where the call's k is null */
@@ -52,8 +52,8 @@ typedef struct {
     void (*join)(int64_t count, real *const *states);
     void (*backward_join)(int64_t count, real *const *states);
     void (*after)(const head *h);
-    /* The functions divide their work by head_share: where there are fewer heads than threads, the
-     * heads come one after the other, each with all threads. */
+    /* Most of the work of before, forward and backward is divided by head_share: if there are fewer
+     * heads than threads, the heads may come one after the other, each with all threads. */
     bool shares;
     /* backward overwrites grad_q, grad_v and, if it is not the same memory as grad_q, grad_k, which
      * are not initialised before it. */
@@ -109,9 +109,11 @@ static inline void head_search(const head *h, int64_t rows, int64_t cols, const 
 /* ---- Parts of a head ---- */
 
 /* Runs part(own, h, first, count) for groups of `group` of so many tokens (the last may have
- * fewer), on h->threads threads, each with work of its own. add, if not null, is called after each
- * part, on its thread and in the order of the tokens, so that sums of what parts leave in their
- * work have the same bits for any number of threads. */
+ * fewer), on h->threads threads, each with work of its own. The calling thread takes part with
+ * h->work itself: a part must not write there what its caller still reads. Of the state and of
+ * shared arrays a part writes only the elements of its own tokens. add, if not null, is called
+ * after each part, on its thread and in the order of the tokens, so that sums of what parts leave
+ * in their work have the same bits for any number of threads. */
 typedef void R(head_part)(const void *own, const head *h, int64_t first, int64_t count);
 typedef R(head_part) head_part;
 void R(head_share)(const head *h, int64_t tokens, int64_t group, const void *own, head_part *part,
@@ -120,12 +122,15 @@ void R(head_share)(const head *h, int64_t tokens, int64_t group, const void *own
 /* Tokens whose sums are added to a head's: few groups, so that adding costs little. */
 enum { SUM_GROUP = 512 };
 
-/* A group of tokens whose results depend on no others, so that every thread gets some: at most
- * `most`, a multiple of HEAD_BLOCK. */
-static inline int64_t head_group(const head *h, int64_t tokens, int64_t most)
+/* The same for tokens whose results depend on no others: one group or, for several threads, groups
+ * of a multiple of HEAD_BLOCK. */
+void R(head_share_tokens)(const head *h, int64_t tokens, const void *own, head_part *part);
+
+/* sums += a part's */
+static inline void head_add(int64_t count, const real *part, real *sums)
 {
-    int64_t blocks = tokens / (4 * h->threads) / HEAD_BLOCK;
-    return h->threads == 1 ? most : head_smaller(most, (blocks > 1 ? blocks : 1) * HEAD_BLOCK);
+    for (int64_t e = 0; e < count; e++)
+        sums[e] += part[e];
 }
 
 /* Backward of operators whose pairs of tokens each add to dQ, dK and dV: runs pairs(h) for spans of

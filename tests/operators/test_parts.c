@@ -11,7 +11,7 @@
 #include "attention_run.h"
 #include "fixture.h"
 
-/* Y, then the gradients of all slots, of a case whose dimensions are all one batch and head. */
+/* Y, then the gradients by the inputs, of a case of one batch entry and one head. */
 static double *results(const attention_case *c, int64_t *count)
 {
     atn_context *context = fixture_context(2, NULL);
@@ -39,7 +39,7 @@ static double *results(const attention_case *c, int64_t *count)
 }
 
 /* More queries than a span, more keys than a group; with K = Q both gradients are one array. With
- * masks, even if every token is valid, a head is not split. */
+ * masks, even if every token is valid, backward takes all pairs at once. */
 Test(parts, pairs_of_many_tokens)
 {
     static const atn_operator ops[] = {ATN_SOFTMAX, ATN_GAUSSIAN};

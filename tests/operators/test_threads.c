@@ -48,15 +48,14 @@ Test(threads, forward_has_the_same_bits)
         }
 }
 
-/* One head of 1000 tokens or, in two spans of queries, 4500, with values of size `values`. */
-static void check_one_head(int op, int64_t tokens, bool cross, double values)
+/* Fewer heads than threads, of so many tokens, with values of size `values` if that is above 1. */
+static void check_few_heads(atn_operator op, int64_t heads, int64_t tokens, attention_choice choice,
+                            double values)
 {
-    attention_choice choice = {.op = (atn_operator)op,
-                               .dtype = ATN_F64,
-                               .shape = {1, 1, tokens, 6, 6, 0},
-                               .cross = cross,
-                               .sampling = ATN_SAMPLING_WINDOW,
-                               .seed = 9};
+    choice.op = op;
+    choice.shape = (atn_attention_shape){1, heads, tokens, 6, 6, 0};
+    choice.sampling = ATN_SAMPLING_WINDOW;
+    choice.seed = 9;
     attention_case c = attention_case_make(&choice);
     attention_run r[THREAD_COUNTS];
     atn_status status[2][THREAD_COUNTS];
@@ -66,7 +65,8 @@ static void check_one_head(int op, int64_t tokens, bool cross, double values)
         atn_context *context = fixture_context(thread_counts[i], NULL);
         r[i] = attention_run_make(&c, 0);
         status[0][i] = attention_run_forward(&r[i], context);
-        status[1][i] = attention_run_backward(&r[i], context);
+        status[1][i] = i % 2 ? attention_run_training(&r[i], context, true)
+                             : attention_run_backward(&r[i], context);
         bool same = status[0][i] == status[0][0] && status[1][i] == status[1][0] &&
                     guarded_same_bits(&r[i].out, &r[0].out) && attention_run_clean(&r[i], true);
         for (int slot = 0; slot < SLOT_COUNT; slot++)
@@ -82,18 +82,29 @@ static void check_one_head(int op, int64_t tokens, bool cross, double values)
     attention_case_free(&c);
 }
 
-/* One head, which threads share where the operator's queries or keys need not wait for one another.
- * With values so large that sums over keys leave the range of doubles, every part of it is NaN. */
-Test(threads, one_head_has_the_same_bits)
+/* One head, or two with tokens for more than two threads. With values so large that sums over keys
+ * leave the range of doubles, every part of a head is NaN; softmax and gaussian also in two spans
+ * of queries. */
+Test(threads, few_heads_have_the_same_bits)
 {
+    static const attention_choice choices[] = {
+        {.dtype = ATN_F64},
+        {.dtype = ATN_F64, .cross = true, .optional = true},
+        {.dtype = ATN_F32, .cross = true},
+        {.dtype = ATN_F32, .padding = true},
+        {.dtype = ATN_F64, .causal = true},
+    };
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int cross = 0; cross < 2; cross++) {
-            check_one_head(op, 1000, cross != 0, 1);
-            check_one_head(op, 1000, cross != 0, 1e308);
+        for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+            check_few_heads((atn_operator)op, 1, 1000, choices[i], 1);
+            if (i < 2)
+                check_few_heads((atn_operator)op, 1, 1000, choices[i], 1e308);
+            else
+                check_few_heads((atn_operator)op, 2, 1700, choices[i], 1);
         }
-    for (int cross = 0; cross < 2; cross++) {
-        check_one_head(ATN_SOFTMAX, 4500, cross != 0, 1);
-        check_one_head(ATN_GAUSSIAN, 4500, cross != 0, 1);
+    for (int i = 0; i < 2; i++) {
+        check_few_heads(ATN_SOFTMAX, 1, 4500, choices[i], 1);
+        check_few_heads(ATN_GAUSSIAN, 1, 4500, choices[i], 1);
     }
 }
 

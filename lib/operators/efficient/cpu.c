@@ -200,8 +200,7 @@ static void add_state(const void *to, const head *h, int64_t first, int64_t coun
     real *sums = *(real *const *)to;
     if (sums == p.state && !is_narrow(h))
         add_exps(to, h, first, count);
-    for (int64_t e = 0; e < h->d * h->dv; e++)
-        sums[e] += p.part_state[e];
+    head_add(h->d * h->dv, p.part_state, sums);
 }
 
 /* S, maxima and sums. S is divided by the sums at the end; only if rho_k itself is rounded to a
@@ -242,8 +241,7 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
 
 static void forward(const head *h)
 {
-    if (h->n > 0)
-        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
+    R(head_share_tokens)(h, h->n, NULL, forward_part);
 }
 
 /* dS of some queries, and the gradient by them. */
@@ -313,8 +311,7 @@ static void backward(const head *h)
     memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     R(head_share)(h, h->n, SUM_GROUP, &p.grad_state, backward_queries, add_state);
     finish_grad_state(h, &p);
-    if (h->n_k > 0)
-        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), NULL, backward_keys, NULL);
+    R(head_share_tokens)(h, h->n_k, NULL, backward_keys);
 }
 
 const head_operator R(cpu_operator_efficient) = {

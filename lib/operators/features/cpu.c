@@ -146,14 +146,6 @@ static void absorb_keys(const linear *l, const token_block *keys, real *s, real 
 
 /* ---- Parts of a head that is not causal ---- */
 
-/* Runs part over groups of keys or queries, which are whole blocks. */
-static void share(const head *h, const feature_map *map, int64_t tokens, int64_t group,
-                  head_part *part, head_part *add)
-{
-    if (tokens > 0)
-        R(head_share)(h, tokens, group, map, part, add);
-}
-
 static void clear_part(const linear *l)
 {
     memset(l->part_s, 0, (size_t)(l->m * l->dv) * sizeof(real));
@@ -162,10 +154,8 @@ static void clear_part(const linear *l)
 
 static void add_part(const linear *l, real *s, real *z)
 {
-    for (int64_t e = 0; e < l->m * l->dv; e++)
-        s[e] += l->part_s[e];
-    for (int64_t r = 0; r < l->m; r++)
-        z[r] += l->part_z[r];
+    head_add(l->m * l->dv, l->part_s, s);
+    head_add(l->m, l->part_z, z);
 }
 
 static void sum_keys(const void *map, const head *h, int64_t first, int64_t count)
@@ -194,7 +184,7 @@ void R(linear_before)(const head *h, const feature_map *map)
     if (l.causal)
         return;
     clear_state(&l);
-    share(h, map, h->n_k, SUM_GROUP, sum_keys, add_keys);
+    R(head_share)(h, h->n_k, SUM_GROUP, map, sum_keys, add_keys);
     R(store)(h->desc->storage, l.m, l.dv, l.s, l.dv);
     R(store)(h->desc->storage, 1, l.m, l.z, l.m);
 }
@@ -287,7 +277,7 @@ void R(linear_forward)(const head *h, const feature_map *map)
 {
     linear l = open_linear(h, map);
     if (!l.causal) {
-        share(h, map, h->n, head_group(h, h->n, h->n), answer_part, NULL);
+        R(head_share_tokens)(h, h->n, map, answer_part);
         return;
     }
     clear_state(&l);
@@ -470,9 +460,11 @@ static void backward_keys(const void *map, const head *h, int64_t first, int64_t
 static void backward_all(const linear *l)
 {
     const head *h = l->h;
-    int64_t keys = l->map->finish ? h->n_k : head_group(h, h->n_k, h->n_k);
-    share(h, l->map, h->n, SUM_GROUP, backward_queries, add_queries);
-    share(h, l->map, h->n_k, keys, backward_keys, NULL);
+    R(head_share)(h, h->n, SUM_GROUP, l->map, backward_queries, add_queries);
+    if (l->map->finish)
+        backward_keys(l->map, h, 0, h->n_k);
+    else
+        R(head_share_tokens)(h, h->n_k, l->map, backward_keys);
 }
 
 static void backward_causal(const linear *l)

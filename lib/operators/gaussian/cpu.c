@@ -82,8 +82,7 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
 
 static void forward(const head *h)
 {
-    if (h->n > 0)
-        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
+    R(head_share_tokens)(h, h->n, NULL, forward_part);
 }
 
 /* With W_ij = 2 s K_ij dY_i.v_j, in place of the slopes:

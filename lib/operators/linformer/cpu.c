@@ -104,10 +104,8 @@ static void project_part(const void *own, const head *h, int64_t first, int64_t 
 /* Adds to K' and V', or to their gradients. */
 static void add_part(const pieces *p, const head *h, real *keys, real *values)
 {
-    for (int64_t e = 0; e < p->r * h->d; e++)
-        keys[e] += p->part_keys[e];
-    for (int64_t e = 0; e < p->r * h->dv; e++)
-        values[e] += p->part_values[e];
+    head_add(p->r * h->d, p->part_keys, keys);
+    head_add(p->r * h->dv, p->part_values, values);
 }
 
 static void add_projected(const void *own, const head *h, int64_t first, int64_t count)
@@ -155,8 +153,7 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
 
 static void forward(const head *h)
 {
-    if (h->n > 0)
-        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
+    R(head_share_tokens)(h, h->n, NULL, forward_part);
 }
 
 /* Backward through a block of queries: dQ, and what it adds to dK' and dV'. */
@@ -227,8 +224,7 @@ static void backward(const head *h)
     pieces p = split(h);
     memset(p.keys.grad_sums, 0, (size_t)(p.r * (h->d + h->dv)) * sizeof(real));
     R(head_share)(h, h->n, SUM_GROUP, NULL, backward_part, add_gradients);
-    if (h->n_k > 0)
-        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), NULL, backward_keys, NULL);
+    R(head_share_tokens)(h, h->n_k, NULL, backward_keys);
 }
 
 const head_operator R(cpu_operator_linformer) = {

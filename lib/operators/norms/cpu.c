@@ -167,8 +167,7 @@ static void merge_units(column_norms *c, const column_norms *from, int64_t e)
     double mine = c->units[e], other = from->units[e];
     double unit = mine > 0 && (other == 0 || mine < other) ? mine : other;
     double ratio = mine > 0 ? unit / mine : 1, other_ratio = other > 0 ? unit / other : 1;
-    c->divisors[e] =
-        c->divisors[e] * ratio * ratio + from->divisors[e] * other_ratio * other_ratio;
+    c->divisors[e] = c->divisors[e] * ratio * ratio + from->divisors[e] * other_ratio * other_ratio;
     c->units[e] = unit;
 }
 

@@ -60,7 +60,7 @@ column_norms R(columns_open)(atn_sima_norm norm, int64_t d, real **free);
  * HEAD_BLOCK, or x^ is rounded to a storage. */
 void R(columns_start)(column_norms *c, atn_storage storage, int64_t tokens);
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);
-/* Adds the sums of `from`, which were started and added to alike over other tokens. */
+/* Adds the sums of `from`, which are over other tokens. */
 void R(columns_merge)(column_norms *c, const column_norms *from);
 /* tokens: how many were added. Norms stay deferred unless tokens are fewer than HEAD_BLOCK, or
  * dividing a product instead of x could underflow or overflow earlier. What is summed with deferred

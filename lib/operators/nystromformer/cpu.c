@@ -43,7 +43,7 @@ static bool is_exact(const atn_attention_desc *desc, int64_t n, int64_t n_k)
  */
 static int64_t softmax_work(int64_t m, int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
-    int64_t f = R(softmax_reals)(n, m, d, dv), b = R(softmax_reals)(m, n_k, d, dv);
+    int64_t f = R(softmax_reals)(false, n, m, d, dv), b = R(softmax_reals)(false, m, n_k, d, dv);
     return f > b ? f : b;
 }
 

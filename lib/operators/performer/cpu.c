@@ -21,9 +21,9 @@ typedef struct {
     int64_t m;
     double c, root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
-    bool free_queries, free_keys;
-    double *top;       /* in the head's state, by `prepare` */
-    double grad_shift; /* dL/dt of keys */
+    bool free_queries, free_keys, shifted; /* shifted: the keys' t has a derivative */
+    double *top;                           /* in the head's state, by `prepare` */
+    double grad_shift;                     /* dL/dt of keys */
 } performer;
 
 /* Of keys: offset = |x'|^2 / 2 + top[SHIFT]; where w.x' is largest (key -1: there is none). */
@@ -140,9 +140,9 @@ static double offset_backward(performer *p, const token_block *b, int64_t i, int
     if (!b->keys && p->free_queries)
         return 0;
     double total = R(sum)(p->m, slopes);
-    if (b->keys)
+    if (b->keys && p->shifted)
         p->grad_shift -= total;
-    else if (p->stabilise)
+    if (!b->keys && p->stabilise)
         slopes[top] -= (real)total;
     return -total;
 }
@@ -187,7 +187,7 @@ static void map_backward(void *own, const token_block *b, real *slopes, bool add
 static void finish(void *own)
 {
     performer *p = own;
-    if (p->top[KEY] < 0 || p->free_keys)
+    if (p->top[KEY] < 0)
         return;
     const real *w = p->w + (int64_t)p->top[FEATURE] * p->h->d;
     real *grad = p->h->grad_k + (int64_t)p->top[KEY] * p->h->grad_k_stride;
@@ -201,6 +201,7 @@ static performer open_performer(const head *h)
     double c = core_logit_scale(h->desc, h->d);
     bool exponential = o->features == ATN_FEATURES_EXP;
     bool free_queries = exponential && o->feature_epsilon == 0;
+    bool free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal;
     real *own = h->state + R(linear_state)(o->projection.rows, h->desc, h->dv);
     return (performer){
         .h = h,
@@ -213,7 +214,8 @@ static performer open_performer(const head *h)
         .exponential = exponential,
         .stabilise = o->stabilise,
         .free_queries = free_queries,
-        .free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal,
+        .free_keys = free_keys,
+        .shifted = exponential && o->stabilise && !free_keys,
     };
 }
 
@@ -227,7 +229,7 @@ static feature_map map_of(performer *p)
                          .prepare = prepare,
                          .map = map,
                          .map_backward = map_backward,
-                         .finish = finish};
+                         .finish = p->shifted ? finish : NULL};
 }
 
 static void run(const head *h, void (*pass)(const head *, const feature_map *))

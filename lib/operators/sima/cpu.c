@@ -72,7 +72,7 @@ static void sum_part(const void *own, const head *h, int64_t first, int64_t coun
     const token_sums *s = own;
     pieces p = split(h);
     if (s->find)
-        R(columns_start)(&p.part_norms, h->desc->storage, h->n);
+        R(columns_start)(&p.part_norms, h->desc->storage, count);
     for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - i), stride = s->x_stride;
         const real *from = s->x + i * s->x_stride;
@@ -80,8 +80,9 @@ static void sum_part(const void *own, const head *h, int64_t first, int64_t coun
             R(columns_add)(&p.part_norms, rows, from, s->x_stride);
         if (!s->y)
             continue;
-        const real *with = s->y + i * s->y_stride, *factor =
-            R(columns_factor)(s->norms, h->desc->storage, rows, from, &stride, p.q);
+        const real *with = s->y + i * s->y_stride,
+                   *factor =
+                       R(columns_factor)(s->norms, h->desc->storage, rows, from, &stride, p.q);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, factor, stride,
                                    with, s->y_stride, i > first, p.part, h->dv),
                         real_next(from, rows, h->d, s->x_stride),
@@ -96,8 +97,8 @@ static void add_part(const void *own, const head *h, int64_t first, int64_t coun
     (void)first, (void)count;
     if (s->find)
         R(columns_merge)(s->norms, &p.part_norms);
-    for (int64_t e = 0; s->y && e < h->d * h->dv; e++)
-        s->sums[e] += p.part[e];
+    if (s->y)
+        head_add(h->d * h->dv, p.part, s->sums);
 }
 
 static void sum_tokens(const head *h, int64_t n, const token_sums *s)
@@ -201,11 +202,10 @@ static void backward_channels(const head *h, pieces *p)
 {
     sum_grad_state(h, p);
     R(simd).transpose(h->d, h->dv, p->state, h->dv, p->other, h->d);
-    R(head_share)(h, h->n, head_group(h, h->n, h->n), p, backward_queries, NULL);
+    R(head_share_tokens)(h, h->n, p, backward_queries);
     R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->other, h->d);
     R(columns_divide_rows)(&p->keys, h->dv, p->grad_state, p->grad_state);
-    if (h->n_k > 0)
-        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), p, backward_keys, NULL);
+    R(head_share_tokens)(h, h->n_k, p, backward_keys);
 }
 
 /* ---- Tokens first: Q^ K^^T, a block at a time ---- */
@@ -332,9 +332,7 @@ static void forward(const head *h)
     pieces p = split(h);
     if (!p.tokens_first)
         R(columns_divide_rows)(&p.queries, h->dv, p.state, p.other);
-    if (h->n > 0)
-        R(head_share)(h, h->n, head_group(h, h->n, h->n), &p,
-                      p.tokens_first ? forward_tokens : forward_channels, NULL);
+    R(head_share_tokens)(h, h->n, &p, p.tokens_first ? forward_tokens : forward_channels);
 }
 
 static void backward(const head *h)

@@ -49,11 +49,17 @@ int64_t R(softmax_state)(int64_t n, int64_t n_k)
     return has_several_blocks(n_k) ? 4 * n : 0;
 }
 
-int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
+/* Causal attention does not call head_share_pairs. */
+static int64_t shared_pair_reals(bool causal, int64_t n, int64_t n_k, int64_t d)
+{
+    return causal || !has_several_blocks(n_k) ? 0 : R(pair_reals)(n, KEYS, d);
+}
+
+int64_t R(softmax_reals)(bool causal, int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
     int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
     int64_t queries = head_smaller(QUERIES, n) * dv + MOST_ROWS * (d + dv);
-    return block + (has_several_blocks(n_k) ? R(pair_reals)(n, KEYS, d) + queries : 0);
+    return shared_pair_reals(causal, n, n_k, d) + block + (has_several_blocks(n_k) ? queries : 0);
 }
 
 /* Null where nothing is kept. */
@@ -68,8 +74,7 @@ static kept_rows rows_of(const head *h)
 static workspace split(const head *h)
 {
     real *free = h->work;
-    if (has_several_blocks(h->key_length))
-        head_take(&free, R(pair_reals)(h->length, KEYS, h->d));
+    head_take(&free, shared_pair_reals(h->desc->causal, h->length, h->key_length, h->d));
     workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
     w.weights = head_take(&free, KEYS * MOST_ROWS);
     w.slopes = head_take(&free, KEYS * MOST_ROWS);
@@ -84,9 +89,8 @@ static workspace split(const head *h)
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
-    (void)desc;
     int64_t n = shape->tokens, n_k = shape->key_tokens;
-    *thread_reals = R(softmax_reals)(n, n_k, shape->dim, shape->value_dim);
+    *thread_reals = R(softmax_reals)(desc->causal, n, n_k, shape->dim, shape->value_dim);
     *head_reals = R(softmax_state)(n, n_k);
 }
 
@@ -225,15 +229,18 @@ static void attend(const head *h, int64_t first, int64_t count, const workspace 
 static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     workspace w = split(h);
-    real *out = h->out + first * h->out_stride;
     (void)own;
-    attend(h, first, count, &w, out, h->out_stride);
-    R(store)(h->desc->storage, count, h->dv, out, h->out_stride);
+    for (int64_t i = first; i < first + count; i += QUERIES) {
+        int64_t some = head_smaller(QUERIES, first + count - i);
+        real *out = h->out + i * h->out_stride;
+        attend(h, i, some, &w, out, h->out_stride);
+        R(store)(h->desc->storage, some, h->dv, out, h->out_stride);
+    }
 }
 
 void R(softmax_forward)(const head *h)
 {
-    R(head_share)(h, h->n, head_group(h, h->n, QUERIES), NULL, forward_part, NULL);
+    R(head_share_tokens)(h, h->n, NULL, forward_part);
 }
 
 /* ---- Backward ---- */
@@ -415,8 +422,11 @@ static void measure_part(const void *own, const head *h, int64_t first, int64_t 
         measure(h, &kept, first, count, h->y + first * h->y_stride, h->y_stride, &w);
         return;
     }
-    attend(h, first, count, &w, w.y, h->dv);
-    measure(h, &kept, first, count, w.y, h->dv, &w);
+    for (int64_t i = first; i < first + count; i += QUERIES) {
+        int64_t some = head_smaller(QUERIES, first + count - i);
+        attend(h, i, some, &w, w.y, h->dv);
+        measure(h, &kept, i, some, w.y, h->dv, &w);
+    }
 }
 
 static void backward_pairs(const head *h)
@@ -437,7 +447,7 @@ void R(softmax_backward)(const head *h)
         backward_one_block(h, &w);
         return;
     }
-    R(head_share)(h, h->n, head_group(h, h->n, QUERIES), NULL, measure_part, NULL);
+    R(head_share_tokens)(h, h->n, NULL, measure_part);
     if (h->desc->causal || h->positions || h->key_positions)
         backward_pairs(h);
     else

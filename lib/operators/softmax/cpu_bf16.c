@@ -102,21 +102,19 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
                    m->sums + row * m->width, m->width});
 }
 
-static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
+static void forward_block(const head *h, const memory *m, int64_t first, int64_t count)
 {
-    memory m = memory_of(h);
     queries b;
-    (void)own;
-    open_queries(h, &m, first, count, &b);
+    open_queries(h, m, first, count, &b);
     for (int64_t j = 0; j < h->n_k && head_sees(h, first + count - 1, j); j += KEYS) {
         int64_t keys = head_smaller(KEYS, h->n_k - j);
-        R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m.keys, KEYS);
-        R(pair_rows)(keys, h->dv, h->v + j * h->v_stride, h->v_stride, m.values, m.width);
+        R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m->keys, KEYS);
+        R(pair_rows)(keys, h->dv, h->v + j * h->v_stride, h->v_stride, m->values, m->width);
         for (int64_t row = 0; row < count; row += ROWS)
-            add_strip(h, &m, &b, row, head_smaller(ROWS, count - row), j, keys);
+            add_strip(h, m, &b, row, head_smaller(ROWS, count - row), j, keys);
     }
     for (int64_t r = 0; r < count; r++) {
-        float *sums = m.sums + r * m.width;
+        float *sums = m->sums + r * m->width;
         double reciprocal = b.sum[r] != 0 ? 1 / b.sum[r] : 0; /* no key seen: a row of 0 */
         for (int64_t e = 0; e < h->dv; e++)
             sums[e] = (float)(sums[e] * reciprocal);
@@ -124,9 +122,17 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
     }
 }
 
+static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
+{
+    memory m = memory_of(h);
+    (void)own;
+    for (int64_t i = first; i < first + count; i += QUERIES)
+        forward_block(h, &m, i, head_smaller(QUERIES, first + count - i));
+}
+
 static void forward(const head *h)
 {
-    R(head_share)(h, h->n, head_group(h, h->n, QUERIES), NULL, forward_part, NULL);
+    R(head_share_tokens)(h, h->n, NULL, forward_part);
 }
 
 const head_operator R(cpu_operator_softmax) = {

@@ -98,22 +98,25 @@ static pieces split(const head *h)
 
 /* ---- Parts of the tokens ---- */
 
-/* With padding, or other numbers of queries than of keys, the tokens are one part. */
-static bool is_whole(const head *h)
+/* With padding a query's index is not its key's: all tokens are then one part. */
+static bool is_padded(const head *h)
 {
-    return h->positions || h->key_positions || h->length != h->key_length;
+    return h->key_positions;
 }
 
-static void share(const head *h, int64_t group, const void *own, head_part *part, head_part *add)
+/* add is null where the parts sum nothing up. */
+static void share(const head *h, const void *own, head_part *part, head_part *add)
 {
-    if (h->n > 0)
-        R(head_share)(h, h->n, is_whole(h) ? h->n : group, own, part, add);
+    if (is_padded(h) || add)
+        R(head_share)(h, h->n, is_padded(h) ? h->n : SUM_GROUP, own, part, add);
+    else
+        R(head_share_tokens)(h, h->n, own, part);
 }
 
-/* The first run of a part's tokens, none yet, and the head without the tokens after the part. */
+/* Where next_run begins for a part; h is cut off after the part's last token. */
 static run start_part(head *h, int64_t first, int64_t count)
 {
-    if (!is_whole(h))
+    if (!is_padded(h))
         h->n = h->n_k = first + count;
     return (run){first, first, 0};
 }
@@ -134,8 +137,8 @@ static void sum_part(const void *own, const head *h, int64_t first, int64_t coun
     pieces p = split(h);
     head part = *h;
     int64_t d = h->d, q_stride, k_stride;
-    R(columns_start)(&p.part_queries, h->desc->storage, h->n);
-    R(columns_start)(&p.part_keys, h->desc->storage, h->n);
+    R(columns_start)(&p.part_queries, h->desc->storage, count);
+    R(columns_start)(&p.part_keys, h->desc->storage, count);
     memset(p.part, 0, (size_t)(d * d) * sizeof(real));
     for (run r = start_part(&part, first, count); next_run(&part, HEAD_BLOCK, &r);) {
         const real *queries = h->q + r.query * h->q_stride, *keys = h->k + r.key * h->k_stride;
@@ -162,8 +165,8 @@ static void add_part(const void *own, const head *h, int64_t first, int64_t coun
         R(columns_merge)(&p.queries, &p.part_queries);
         R(columns_merge)(&p.keys, &p.part_keys);
     }
-    for (int64_t e = 0; f->covariance && e < h->d * h->d; e++)
-        p.covariance[e] += p.part[e];
+    if (f->covariance)
+        head_add(h->d * h->d, p.part, p.covariance);
 }
 
 /* Tokens of which neither the query nor the key is padded. */
@@ -180,7 +183,7 @@ static void sum_tokens(const head *h, pieces *p, bool norms, bool covariance)
 {
     found f = {norms, covariance};
     memset(p->covariance, 0, (size_t)(h->d * h->d) * sizeof(real));
-    share(h, SUM_GROUP, &f, sum_part, add_part);
+    share(h, &f, sum_part, add_part);
     if (!norms)
         return;
     int64_t tokens = count_tokens(h);
@@ -233,7 +236,7 @@ static void forward(const head *h)
 {
     pieces p = split(h);
     R(simd).transpose(h->d, h->d, p.weights, h->d, p.transposed, h->d);
-    share(h, head_group(h, h->n, h->n), &p, forward_part, NULL);
+    share(h, &p, forward_part, NULL);
 }
 
 /* dC from dA in place; returns dtau. */
@@ -317,8 +320,7 @@ static void add_values(const void *own, const head *h, int64_t first, int64_t co
     const pieces *whole = own;
     pieces p = split(h);
     (void)first, (void)count;
-    for (int64_t e = 0; e < h->d * h->d; e++)
-        whole->slopes[e] += p.part[e];
+    head_add(h->d * h->d, p.part, whole->slopes);
 }
 
 static void backward(const head *h)
@@ -327,7 +329,7 @@ static void backward(const head *h)
     int64_t d = h->d;
     real *grad_tau = h->grad_parameters[ATN_PARAMETER_TEMPERATURE];
     memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
-    share(h, SUM_GROUP, &p, backward_values, add_values);
+    share(h, &p, backward_values, add_values);
     double sum = backward_weights(h, &p);
     if (grad_tau)
         *grad_tau += (real)sum;
@@ -335,7 +337,7 @@ static void backward(const head *h)
     R(simd).transpose(d, d, p.slopes, d, p.transposed, d);
     R(columns_divide_rows)(&p.keys, d, p.transposed, p.transposed);
     R(columns_divide_rows)(&p.queries, d, p.slopes, p.slopes);
-    share(h, head_group(h, h->n, h->n), &p, backward_tokens, NULL);
+    share(h, &p, backward_tokens, NULL);
 }
 
 const head_operator R(cpu_operator_xca) = {.sizes = sizes,

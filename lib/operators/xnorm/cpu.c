@@ -9,8 +9,8 @@
 
 #include "operators/norms/cpu.h"
 
-/* state: divisors of T's lines, T; T normalised, D or dT, and a transpose. work: a block of q^; sums
- * over a part of the tokens. */
+/* state: divisors of T's lines, T; T normalised, D or dT, and a transpose. work: a block of q^;
+ * sums over a part of the tokens. */
 typedef struct {
     double *divisors, *varies, gamma;
     real *state;
@@ -97,13 +97,12 @@ static void finish_line(double scale, double divisor, double varies, int64_t cou
     subtract_part(factor, along * varies, count, step, x_, grad);
 }
 
-/* K^T V of some keys. */
+/* K^T V of some keys. Parts are added up because one long sum would have larger rounding errors. */
 static void sum_keys(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
     (void)own;
-    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) { /* partial sums: one long sum
-                                                          would have larger rounding errors */
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
         const real *k = h->k + j * h->k_stride, *v = h->v + j * h->v_stride;
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, k, h->k_stride, v,
@@ -117,10 +116,8 @@ static void sum_keys(const void *own, const head *h, int64_t first, int64_t coun
 static void add_sum(const void *to, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    real *sums = *(real *const *)to;
     (void)first, (void)count;
-    for (int64_t e = 0; e < h->d * h->dv; e++)
-        sums[e] += p.part[e];
+    head_add(h->d * h->dv, p.part, *(real *const *)to);
 }
 
 /* T and the divisors of its lines. */
@@ -180,8 +177,7 @@ static void forward(const head *h)
 {
     pieces p = split(h);
     normalise_state(h, &p, p.gamma);
-    if (h->n > 0)
-        R(head_share)(h, h->n, head_group(h, h->n, h->n), NULL, forward_part, NULL);
+    R(head_share_tokens)(h, h->n, NULL, forward_part);
 }
 
 /* D of some queries, and the gradient by them. */
@@ -246,8 +242,7 @@ static void backward(const head *h)
         backward_state(h, &p, p.gamma);
     }
     R(simd).transpose(h->d, h->dv, p.grad_state, h->dv, p.transposed, h->d);
-    if (h->n_k > 0)
-        R(head_share)(h, h->n_k, head_group(h, h->n_k, h->n_k), NULL, backward_keys, NULL);
+    R(head_share_tokens)(h, h->n_k, NULL, backward_keys);
 }
 
 const head_operator R(cpu_operator_xnorm) = {.sizes = sizes,
