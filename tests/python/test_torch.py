@@ -45,6 +45,20 @@ def on(device, options):
             for name, x in options.items()}
 
 
+def train(layer, q):
+    """The losses of a layer that learns to be softmax attention."""
+    wanted = functional.scaled_dot_product_attention(q, q, q)
+    optimiser = torch.optim.Adam(layer.parameters(), 0.05)
+    losses = []
+    for _ in range(30):
+        optimiser.zero_grad()
+        loss = (layer(q, q, q) - wanted).square().mean()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return losses
+
+
 class Missing(unittest.TestCase):
     def test_sentence(self):
         done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['torch'] = None; import attnum.torch"],
@@ -156,15 +170,7 @@ class OnDevice(Gradients):
 
     def test_training(self):
         layer, q = attnum.torch.Attention("linformer", e=torch.randn(N, 3)).cuda(), torch.randn(2, 3, N, D).cuda()
-        wanted = functional.scaled_dot_product_attention(q, q, q)
-        optimiser = torch.optim.Adam(layer.parameters(), 0.05)
-        losses = []
-        for _ in range(30):
-            optimiser.zero_grad()
-            loss = (layer(q, q, q) - wanted).square().mean()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
+        losses = train(layer, q)
         self.assertLess(losses[-1], 0.9 * losses[0])
 
 
@@ -247,15 +253,7 @@ class Modules(unittest.TestCase):
 
     def test_training(self):
         layer, q = self.layer(), torch.randn(2, 3, N, D)
-        wanted = functional.scaled_dot_product_attention(q, q, q)
-        optimiser = torch.optim.Adam(layer.parameters(), 0.05)
-        losses = []
-        for _ in range(30):
-            optimiser.zero_grad()
-            loss = (layer(q, q, q) - wanted).square().mean()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
+        losses = train(layer, q)
         self.assertLess(losses[-1], 0.9 * losses[0])
 
     def test_compiled_by_inductor(self):
