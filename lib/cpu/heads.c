@@ -100,7 +100,7 @@ static bool masked(const call *c)
 
 /* The threads that work on one head: all of them, one head after the other, if a head's tokens give
  * work to more threads than there are heads. Causal and padded heads are shared in part only, which
- * pays if there is one. */
+ * pays if there is only one head. */
 static int threads_of_head(const call *c)
 {
     const atn_attention_shape *s = &c->heads->shape;

@@ -314,17 +314,18 @@ static void backward_tokens(const head *h, pieces *p)
 static void before(const head *h)
 {
     pieces p = split(h);
-    token_sums keys = {&p.keys, true, h->k, h->v, h->k_stride, h->v_stride, p.state};
-    token_sums of_keys = {.norms = &p.keys, .find = true, .x = h->k, .x_stride = h->k_stride};
-    token_sums of_queries = {.norms = &p.queries, .find = true, .x = h->q, .x_stride = h->q_stride};
+    token_sums keys = {.norms = &p.keys, .find = true, .x = h->k, .x_stride = h->k_stride};
+    token_sums queries = {.norms = &p.queries, .find = true, .x = h->q, .x_stride = h->q_stride};
     R(columns_start)(&p.keys, h->desc->storage, h->n_k);
     R(columns_start)(&p.queries, h->desc->storage, h->n);
-    keys.find = !p.tokens_first && *p.keys.deferred != 0; /* K is read once */
-    if (!keys.find)
-        sum_tokens(h, h->n_k, &of_keys);
+    bool together = !p.tokens_first && *p.keys.deferred != 0; /* K is read once */
+    if (!together)
+        sum_tokens(h, h->n_k, &keys);
     if (!p.tokens_first)
-        sum_products(h, h->n_k, keys);
-    sum_tokens(h, h->n, &of_queries);
+        sum_products(
+            h, h->n_k,
+            (token_sums){&p.keys, together, h->k, h->v, h->k_stride, h->v_stride, p.state});
+    sum_tokens(h, h->n, &queries);
 }
 
 static void forward(const head *h)

@@ -204,7 +204,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
 }
 
 /* The gradient by gamma from D, and dT in place of D. */
-static void backward_state(const head *h, const pieces *p, double gamma)
+static void backward_state(const head *h, const pieces *p)
 {
     line_layout l = lines_of(h);
     real *grad_gamma = h->grad_parameters[ATN_PARAMETER_GAMMA];
@@ -212,9 +212,9 @@ static void backward_state(const head *h, const pieces *p, double gamma)
     for (int64_t i = 0; grad_gamma && i < h->d * h->dv; i++)
         sum += (double)p->grad_state[i] * (double)p->normalised[i];
     if (grad_gamma)
-        *grad_gamma += (real)(2 * gamma * sum);
+        *grad_gamma += (real)(2 * p->gamma * sum);
     for (int64_t i = 0; i < l.lines; i++)
-        finish_line(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
+        finish_line(p->gamma * p->gamma, p->divisors[i], p->varies[i], l.count, l.step,
                     p->normalised + i * l.start, p->grad_state + i * l.start);
 }
 
@@ -239,7 +239,7 @@ static void backward(const head *h)
         normalise_state(h, &p, 1);
         R(simd).transpose(h->d, h->dv, p.normalised, h->dv, p.transposed, h->d);
         R(head_share)(h, h->n, SUM_GROUP, &p.grad_state, backward_queries, add_sum);
-        backward_state(h, &p, p.gamma);
+        backward_state(h, &p);
     }
     R(simd).transpose(h->d, h->dv, p.grad_state, h->dv, p.transposed, h->d);
     R(head_share_tokens)(h, h->n_k, NULL, backward_keys);
