@@ -37,6 +37,23 @@ static inline int64_t core_position(const int64_t *positions, int64_t i)
     return positions ? positions[i] : i;
 }
 
+/* How many of the ascending positions lie before `position`; null: 0, 1, 2, ... */
+static inline CORE_ON_DEVICE int64_t core_count_before(const int64_t *positions, int64_t count,
+                                                       int64_t position)
+{
+    int64_t low = 0, high = count;
+    if (!positions)
+        return position < 0 ? 0 : position < count ? position : count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (positions[middle] < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The larger of two; NaN if either is, so that no maximum hides one. */
 static inline double core_max(double a, double b)
 {

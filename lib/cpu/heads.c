@@ -99,15 +99,15 @@ static bool masked(const call *c)
 }
 
 /* The threads that work on one head: all of them, one head after the other, if a head's tokens give
- * work to more threads than there are heads. Causal and padded heads are shared in part only, which
- * pays if there is only one head. */
+ * work to more threads than there are heads. With padding one thread copies a head's tokens, so
+ * that sharing pays only if there is one head. */
 static int threads_of_head(const call *c)
 {
     const atn_attention_shape *s = &c->heads->shape;
     int64_t pieces = s->batch * s->heads, threads = c->heads->threads;
-    int64_t groups = (head_smaller(s->tokens, s->key_tokens) + SUM_GROUP - 1) / SUM_GROUP;
-    bool in_part = c->heads->desc.causal || masked(c);
-    bool pays = pieces == 1 || (!in_part && head_smaller(threads, groups) > pieces);
+    int64_t tokens = s->tokens > s->key_tokens ? s->tokens : s->key_tokens;
+    int64_t groups = (tokens + SUM_GROUP - 1) / SUM_GROUP;
+    bool pays = pieces == 1 || (!masked(c) && head_smaller(threads, groups) > pieces);
     return c->op->shares && pays ? (int)threads : 1;
 }
 
@@ -307,6 +307,69 @@ void R(head_share_tokens)(const head *h, int64_t tokens, const void *own, head_p
 }
 
 typedef struct {
+    const head *h;
+    int64_t tokens, group;
+    const void *own;
+} scan;
+
+/* Calls a part, if there is one, for the group from `first` on, with a thread's work. */
+static void scan_group(const scan *s, head_part *part, int64_t first, int64_t thread)
+{
+    head mine = *s->h;
+    mine.threads = 1;
+    mine.work += thread * s->h->work_stride;
+    if (part && first < s->tokens)
+        part(s->own, &mine, first, head_smaller(s->group, s->tokens - first));
+}
+
+static void scan_alone(const scan *s, const head_scan_parts *parts)
+{
+    for (int64_t first = 0; first < s->tokens; first += s->group) {
+        scan_group(s, parts->take, first, 0);
+        scan_group(s, parts->part, first, 0);
+        scan_group(s, parts->add, first, 0);
+        scan_group(s, parts->after, first, 0);
+    }
+}
+
+/* A group for each thread at a time, since with libgomp what follows an `ordered` region of a loop
+ * waits for its turn, too. */
+static void scan_by_team(const scan *s, const head_scan_parts *parts, int threads)
+{
+#pragma omp parallel num_threads(threads)
+    {
+        int64_t team = omp_get_num_threads(), me = omp_get_thread_num();
+        for (int64_t first = 0; first < s->tokens; first += team * s->group) {
+            scan_group(s, parts->sum, first + me * s->group, me);
+#pragma omp barrier
+#pragma omp single
+            for (int64_t t = 0; t < team; t++) {
+                scan_group(s, parts->take, first + t * s->group, t);
+                scan_group(s, parts->add, first + t * s->group, t);
+            }
+            scan_group(s, parts->part, first + me * s->group, me);
+            if (parts->after) {
+#pragma omp barrier
+#pragma omp single
+                for (int64_t t = 0; t < team; t++)
+                    scan_group(s, parts->after, first + t * s->group, t);
+            }
+        }
+    }
+}
+
+void R(head_scan)(const head *h, int64_t tokens, int64_t group, const void *own,
+                  const head_scan_parts *parts)
+{
+    scan s = {h, tokens, group, own};
+    int threads = (int)head_smaller(h->threads, (tokens + group - 1) / group);
+    if (threads < 2)
+        scan_alone(&s, parts);
+    else
+        scan_by_team(&s, parts, threads);
+}
+
+typedef struct {
     int64_t cols, stride;
     const real *x;
     unsigned char *nonfinite;
@@ -500,6 +563,7 @@ static void run_pairs(const void *own, const head *h, int64_t first, int64_t cou
     part.n = s->count;
     part.q += s->first * h->q_stride;
     part.grad_out += s->first * h->grad_out_stride;
+    part.first_key = first;
     part.n_k = count;
     part.k += first * h->k_stride;
     part.v += first * h->v_stride;
@@ -517,20 +581,14 @@ static void run_pairs(const void *own, const head *h, int64_t first, int64_t cou
     s->pairs(&part);
 }
 
-static void add_rows(int64_t rows, int64_t cols, const real *from, real *to, int64_t stride)
-{
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t e = 0; e < cols; e++)
-            to[i * stride + e] += from[i * cols + e];
-}
-
 static void add_pairs(const void *own, const head *h, int64_t first, int64_t count)
 {
     const span *s = own;
-    add_rows(s->count, h->d, h->work, h->grad_q + s->first * h->grad_q_stride, h->grad_q_stride);
+    head_add_rows(s->count, h->d, h->work, h->grad_q + s->first * h->grad_q_stride,
+                  h->grad_q_stride);
     if (h->grad_k == h->grad_q)
-        add_rows(count, h->d, h->work + s->count * h->d, h->grad_k + first * h->grad_k_stride,
-                 h->grad_k_stride);
+        head_add_rows(count, h->d, h->work + s->count * h->d, h->grad_k + first * h->grad_k_stride,
+                      h->grad_k_stride);
 }
 
 void R(head_share_pairs)(const head *h, int64_t key_group, void (*pairs)(const head *h))

@@ -16,8 +16,8 @@ typedef struct {
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
     int64_t length, key_length;   /* with padding */
     int threads;                  /* that work on this head (head_share) */
-    int64_t first;                /* index of the first query (head_share_pairs); else 0 */
-    const int64_t *positions;     /* of query i with padding: core_position(positions, i) */
+    int64_t first, first_key;     /* of a part of a head: indices of its first query and key */
+    const int64_t *positions;     /* of query i with padding: core_position(positions, first + i) */
     const int64_t *key_positions; /* likewise, of key j */
     const real *q, *k, *v;        /* k = q where the call's k is null */
     int64_t q_stride, k_stride, v_stride;
@@ -84,7 +84,8 @@ static inline int64_t head_smaller(int64_t a, int64_t b)
 /* Whether query i sees key j: causal attention compares their positions. */
 static inline bool head_sees(const head *h, int64_t i, int64_t j)
 {
-    return !h->desc->causal || core_position(h->key_positions, j) <= core_position(h->positions, i);
+    return !h->desc->causal || core_position(h->key_positions, h->first_key + j) <=
+                                   core_position(h->positions, h->first + i);
 }
 
 /* The number of the keys first .. first + keys - 1 that query i sees: the first ones, as positions
@@ -126,6 +127,18 @@ enum { SUM_GROUP = 512 };
  * of a multiple of HEAD_BLOCK. */
 void R(head_share_tokens)(const head *h, int64_t tokens, const void *own, head_part *part);
 
+/* Prefix sums over groups of tokens, for parts that need those of all groups before: sum leaves a
+ * group's in its work, take copies what all groups before have given, add adds the group's to it,
+ * and part, which finds in its work what take left, leaves there the same sums as sum; after (or
+ * null) is called after part. take, add and after are called in the order of the tokens. One thread
+ * needs no sum. */
+typedef struct {
+    head_part *sum, *take, *add, *part, *after;
+} R(head_scan_parts);
+typedef R(head_scan_parts) head_scan_parts;
+void R(head_scan)(const head *h, int64_t tokens, int64_t group, const void *own,
+                  const head_scan_parts *parts);
+
 /* sums += a part's */
 static inline void head_add(int64_t count, const real *part, real *sums)
 {
@@ -133,11 +146,18 @@ static inline void head_add(int64_t count, const real *part, real *sums)
         sums[e] += part[e];
 }
 
+/* The same for rows of `cols`; the part's are dense. */
+static inline void head_add_rows(int64_t rows, int64_t cols, const real *part, real *sums,
+                                 int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        head_add(cols, part + i * cols, sums + i * stride);
+}
+
 /* Backward of operators whose pairs of tokens each add to dQ, dK and dV: runs pairs(h) for spans of
- * queries and groups of keys, which the head h then consists of, h->first being the index of the
- * first query. Threads share the groups; their dQ, and dK if it is the same array, is in h->work,
- * of which `pairs` may use what follows the first pair_reals elements. Not for masked or causal
- * attention. */
+ * queries and groups of keys, which the head h then consists of. Threads share the groups; their
+ * dQ, and dK if it is the same array, is in h->work, of which `pairs` may use what follows the
+ * first pair_reals elements. */
 int64_t R(pair_reals)(int64_t n, int64_t key_group, int64_t d);
 void R(head_share_pairs)(const head *h, int64_t key_group, void (*pairs)(const head *h));
 

@@ -37,6 +37,9 @@ static const forward_row rows[] = {
     {{1, 1, 63, 8, 33, 64}, true, false, false, true},
     {{2, 2, 65, 5, 5, 0}, false, true, false, false},
     {{1, 1, 800, 3, 2, 0}, true, true, true, false}, /* softmax: more than a block of 768 */
+    /* several groups of 512, which threads share; few queries of many keys */
+    {{1, 1, 1100, 5, 3, 0}, true, true, true, false},
+    {{1, 1, 66, 5, 2, 1100}, true, true, false, true},
     /* several chunks of CUDA's, which hold at least 256 tokens */
     {{1, 1, 600, 3, 2, 530}, true, true, false, true},
     {{1, 1, 600, 3, 2, 0}, false, false, true, false},

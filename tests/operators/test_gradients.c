@@ -41,6 +41,11 @@ static const gradient_row long_rows[] = {
     {{1, 1, 130, 2, 3, 67}, true, true, false, true},
     {{1, 1, 130, 3, 2, 0}, true, false, true, false},
     {{1, 1, 800, 2, 3, 0}, true, true, true, false}, /* softmax: more than a block of 768 */
+    /* several groups of 512, which threads share; few queries of many keys, and the reverse */
+    {{1, 1, 1100, 2, 2, 0}, false, false, false, true},
+    {{1, 1, 1100, 2, 3, 70}, true, true, false, false},
+    {{1, 1, 66, 2, 3, 1100}, true, false, false, true},
+    {{1, 1, 1100, 3, 2, 0}, true, true, true, false},
     /* several chunks of CUDA's, which hold at least 256 tokens */
     {{1, 1, 600, 2, 2, 530}, true, true, false, true},
     {{1, 1, 530, 2, 2, 0}, false, false, false, true},

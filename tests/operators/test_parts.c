@@ -38,32 +38,91 @@ static double *results(const attention_case *c, int64_t *count)
     return all;
 }
 
-/* More queries than a span, more keys than a group; with K = Q both gradients are one array. With
- * masks, even if every token is valid, backward takes all pairs at once. */
-Test(parts, pairs_of_many_tokens)
+static const atn_operator of_pairs[] = {ATN_SOFTMAX, ATN_GAUSSIAN};
+
+/* More queries than a span: dQ is that of their parts, and dK and dV are the sums over these. */
+Test(parts, pairs_of_many_queries)
 {
-    static const atn_operator ops[] = {ATN_SOFTMAX, ATN_GAUSSIAN};
-    for (int i = 0; i < 2; i++)
-        for (int cross = 0; cross < 2; cross++) {
-            attention_choice choice = {.op = ops[i],
-                                       .dtype = ATN_F64,
-                                       .shape = {1, 1, 4200, 3, 2, cross ? 600 : 0},
-                                       .cross = cross != 0,
-                                       .padding = true,
-                                       .seed = 16};
-            attention_case c = attention_case_make(&choice);
-            int64_t count;
-            memset(c.key_mask, 1, (size_t)c.shape.key_tokens);
-            if (c.query_mask)
-                memset(c.query_mask, 1, (size_t)c.shape.tokens);
-            double *whole = results(&c, &count);
-            c.query_mask = c.key_mask = NULL;
-            double *parts = results(&c, &count), apart = judge_relative(count, parts, whole);
-            cr_expect(apart <= 1e-13, "%s: %.3g", attention_case_label(&c), apart);
-            free(whole);
-            free(parts);
-            attention_case_free(&c);
+    enum { TOKENS = 4200, PART = 420, D = 3, DV = 2, KEYS = 600 };
+    for (int i = 0; i < 2; i++) {
+        attention_choice choice = {.op = of_pairs[i],
+                                   .dtype = ATN_F64,
+                                   .shape = {1, 1, TOKENS, D, DV, KEYS},
+                                   .cross = true,
+                                   .seed = 16};
+        attention_case c = attention_case_make(&choice), part = c;
+        int64_t count, some, queries = TOKENS * (DV + D), keys = KEYS * (D + DV);
+        double *whole = results(&c, &count), *sums = calloc((size_t)count, sizeof *sums);
+        cr_assert_eq(count, queries + keys);
+        part.shape.tokens = PART;
+        for (int64_t first = 0; first < TOKENS; first += PART) {
+            part.q = c.q + first * D;
+            part.dout = c.dout + first * DV;
+            double *got = results(&part, &some);
+            memcpy(sums + first * DV, got, PART * DV * sizeof *got);
+            memcpy(sums + TOKENS * DV + first * D, got + PART * DV, PART * D * sizeof *got);
+            for (int64_t e = 0; e < keys; e++)
+                sums[queries + e] += got[PART * (DV + D) + e];
+            free(got);
         }
+        double apart = judge_relative(count, whole, sums);
+        cr_expect(apart <= 1e-13, "%s: %.3g", attention_case_label(&c), apart);
+        free(sums);
+        free(whole);
+        attention_case_free(&c);
+    }
+}
+
+/* With K = Q both gradients are one array, the sum of what they are if K is an array of its own. */
+Test(parts, pairs_with_one_gradient)
+{
+    enum { TOKENS = 1100, D = 3, DV = 2 };
+    for (int i = 0; i < 2; i++) {
+        attention_choice choice = {
+            .op = of_pairs[i], .dtype = ATN_F64, .shape = {1, 1, TOKENS, D, DV, 0}, .seed = 18};
+        attention_case c = attention_case_make(&choice), cross = c;
+        int64_t count, cross_count, dq = TOKENS * DV, dk = dq + TOKENS * D;
+        cross.k = c.q;
+        cross.choice.cross = true;
+        double *one = results(&c, &count), *two = results(&cross, &cross_count);
+        cr_assert(count == dk + TOKENS * DV && cross_count == count + TOKENS * D);
+        for (int64_t e = 0; e < TOKENS * D; e++)
+            two[dq + e] += two[dk + e];
+        memmove(two + dk, two + dk + TOKENS * D, TOKENS * DV * sizeof *two);
+        double apart = judge_relative(count, one, two);
+        cr_expect(apart <= 1e-13, "%s: %.3g", attention_case_label(&c), apart);
+        free(one);
+        free(two);
+        attention_case_free(&c);
+    }
+}
+
+/* Causal, and few of many queries are valid: threads share the keys. */
+Test(parts, few_valid_queries)
+{
+    atn_context *context = fixture_context(2, NULL);
+    attention_choice choice = {.op = ATN_SOFTMAX,
+                               .dtype = ATN_F64,
+                               .shape = {1, 1, 1100, 3, 2, 0},
+                               .cross = true,
+                               .padding = true,
+                               .causal = true,
+                               .seed = 19};
+    attention_case c = attention_case_make(&choice);
+    double ratio, kappa, *want = malloc((size_t)attention_case_outputs(&c) * sizeof *want);
+    for (int64_t i = 0; i < c.shape.tokens; i++) {
+        c.query_mask[i] = i % 90 == 7;
+        c.key_mask[i] = i % 50 != 7;
+    }
+    attention_expect(&c, want);
+    judge_conditions(&c, want, &kappa);
+    attention_run r = attention_run_make(&c, 0);
+    cr_expect(attention_run_forward(&r, context) >= 0 && attention_run_clean(&r, false));
+    cr_expect_eq(judge_forward(&r, want, &kappa, &ratio), REF_PASS, "ratio %.3g", ratio);
+    attention_run_free(&r);
+    attention_case_free(&c);
+    free(want);
+    atn_context_free(context);
 }
 
 static void reverse_rows(int64_t rows, int64_t cols, double *x)

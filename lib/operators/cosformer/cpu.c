@@ -20,7 +20,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t count = factor_count(desc);
     *thread_reals = R(linear_reals)(count * shape->dim, count, desc, shape);
-    *head_reals = R(linear_state)(count * shape->dim, desc, shape->value_dim);
+    *head_reals = R(linear_state)(count * shape->dim, desc, shape);
 }
 
 static int64_t position_of(const head *h, const token_block *b, int64_t i)
@@ -106,7 +106,7 @@ static void map(const void *own, const token_block *b)
         }
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
+static void map_backward(const void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const head *h = own;

@@ -9,7 +9,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     *thread_reals = R(linear_reals)(shape->dim, shape->dim, desc, shape);
-    *head_reals = R(linear_state)(shape->dim, desc, shape->value_dim);
+    *head_reals = R(linear_state)(shape->dim, desc, shape);
 }
 
 /* kept = phi' = exp(min(x, 0)), and phi is kept + max(x, 0), where one of the terms is 1 or 0.
@@ -37,7 +37,7 @@ static void map(const void *own, const token_block *b)
         phi[e] += 1;
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
+static void map_backward(const void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const head *h = own;

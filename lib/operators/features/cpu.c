@@ -8,8 +8,10 @@
  *   dphi(k_j) = dS v_j + dz,               dz = sum_i e_i phi(q_i),          dv_j = dS^T phi(k_j).
  *
  * Causal: S and z are prefix sums, computed forwards for dq; dS and dz are suffix sums, computed
- * backwards for dk and dv. Blocks are then runs of HEAD_BLOCK positions. The state is the sum over
- * all earlier (later) blocks, and the contribution of the same block comes through
+ * backwards for dk and dv. Blocks are then runs of HEAD_BLOCK positions, and groups of blocks are
+ * parts of a head_scan. The state is the sum over all earlier (later) groups, which the head's
+ * state accumulates, and over the group's own earlier (later) blocks. The contribution of the same
+ * block comes through
  *
  *   A_ij = phi(q_i).phi(k_j),   W_ij = dL/dA_ij = dY_i.v_j / D_i + e_i,   both 0 for j after i. */
 #include "operators/features/cpu.h"
@@ -23,12 +25,15 @@ typedef struct {
     const feature_map *map;
     bool causal;
     int64_t m, dv;
-    real *s, *z; /* m x dv, m; not causal: the head's state, like grad_s and grad_z */
-    real *grad_s, *grad_z;
-    real *part_s, *part_z;        /* not causal: sums over a part of the tokens, for s or grad_s */
+    /* m x dv, m: the head's; causal: sums of the groups so far */
+    real *s, *z, *grad_s, *grad_z;
+    real *part_s, *part_z;        /* sums over a part of the tokens, for s or grad_s */
+    real *taken_s, *taken_z;      /* causal: sums of the groups before a part */
+    real *block_s, *block_z;      /* causal: of all blocks before one */
+    double *found;                /* by each SUM_GROUP of keys, in the state */
     real *slopes;                 /* HEAD_BLOCK x m: dL/dphi of a block */
     real *grad_n;                 /* HEAD_BLOCK x dv: dY / D of a block */
-    real *inverse, *grad_sums;    /* 1 / D and e of a block or, causal, of all queries */
+    real *inverse, *grad_sums;    /* 1 / D and e of a block; causal: of all queries, in the state */
     real *phi[2], *kept[2];       /* of a block of queries, of a block of keys */
     real *weights, *grad_weights; /* causal: A and W, HEAD_BLOCK x HEAD_BLOCK */
 } linear;
@@ -36,16 +41,16 @@ typedef struct {
 int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
                         const atn_attention_shape *shape)
 {
-    int64_t rows = desc->causal ? shape->tokens : HEAD_BLOCK;
-    int64_t within = desc->causal ? 2 * HEAD_BLOCK * HEAD_BLOCK : 0;
-    return (desc->causal ? 2 : 1) * features * (shape->value_dim + 1) +
-           HEAD_BLOCK * (features + shape->value_dim) + 2 * rows +
-           2 * HEAD_BLOCK * (features + kept) + within;
+    int64_t sums = features * (shape->value_dim + 1);
+    int64_t rest = desc->causal ? 2 * sums + 2 * HEAD_BLOCK * HEAD_BLOCK : 2 * HEAD_BLOCK;
+    return sums + R(norm_doubles)(LINEAR_FOUND) + HEAD_BLOCK * (features + shape->value_dim) +
+           2 * HEAD_BLOCK * (features + kept) + rest;
 }
 
-int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc, int64_t dv)
+int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape)
 {
-    return desc->causal ? 0 : 2 * features * (dv + 1);
+    return 2 * features * (shape->value_dim + 1) + (desc->causal ? 2 * shape->tokens : 0);
 }
 
 static linear open_linear(const head *h, const feature_map *map)
@@ -53,19 +58,14 @@ static linear open_linear(const head *h, const feature_map *map)
     int64_t m = map->features, rows = h->desc->causal ? h->length : HEAD_BLOCK;
     real *state = h->state, *free = h->work;
     linear l = {.h = h, .map = map, .causal = h->desc->causal, .m = m, .dv = h->dv};
-    real **sums = l.causal ? &free : &state;
-    l.s = head_take(sums, m * h->dv);
-    l.z = head_take(sums, m);
-    l.grad_s = head_take(sums, m * h->dv);
-    l.grad_z = head_take(sums, m);
-    if (!l.causal) {
-        l.part_s = head_take(&free, m * h->dv);
-        l.part_z = head_take(&free, m);
-    }
+    l.s = head_take(&state, m * h->dv);
+    l.z = head_take(&state, m);
+    l.grad_s = head_take(&state, m * h->dv);
+    l.grad_z = head_take(&state, m);
+    l.part_s = head_take(&free, m * h->dv);
+    l.part_z = head_take(&free, m);
     l.slopes = head_take(&free, HEAD_BLOCK * m);
     l.grad_n = head_take(&free, HEAD_BLOCK * h->dv);
-    l.inverse = head_take(&free, rows);
-    l.grad_sums = head_take(&free, rows);
     for (int keys = 0; keys < 2; keys++) {
         l.phi[keys] = head_take(&free, HEAD_BLOCK * m);
         l.kept[keys] = head_take(&free, HEAD_BLOCK * map->kept);
@@ -73,7 +73,14 @@ static linear open_linear(const head *h, const feature_map *map)
     if (l.causal) {
         l.weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
         l.grad_weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
+        l.taken_s = head_take(&free, m * h->dv);
+        l.taken_z = head_take(&free, m);
+        l.block_s = head_take(&free, m * h->dv);
+        l.block_z = head_take(&free, m);
     }
+    l.inverse = head_take(l.causal ? &state : &free, rows);
+    l.grad_sums = head_take(l.causal ? &state : &free, rows);
+    l.found = R(norm_take)(&free, LINEAR_FOUND);
     return l;
 }
 
@@ -101,17 +108,12 @@ static token_block load(const linear *l, bool keys, int64_t step)
     b.x = (keys ? h->k : h->q) + b.first * b.stride;
     b.phi = l->phi[keys];
     b.kept = l->kept[keys];
+    b.found = l->found;
     head_search(h, b.rows, h->d, b.x, b.stride);
     if (b.rows > 0)
         l->map->map(l->map->own, &b);
     R(store)(h->desc->storage, b.rows, l->m, b.phi, l->m);
     return b;
-}
-
-/* A step has the same run of positions for queries and keys. */
-static int64_t causal_steps(const linear *l)
-{
-    return (l->h->length + HEAD_BLOCK - 1) / HEAD_BLOCK;
 }
 
 static bool sees(const linear *l, int64_t query, int64_t key)
@@ -144,18 +146,32 @@ static void absorb_keys(const linear *l, const token_block *keys, real *s, real 
     add_rows(l, keys, NULL, z);
 }
 
-/* ---- Parts of a head that is not causal ---- */
+/* ---- Parts of a head ---- */
 
 static void clear_part(const linear *l)
 {
     memset(l->part_s, 0, (size_t)(l->m * l->dv) * sizeof(real));
     memset(l->part_z, 0, (size_t)l->m * sizeof(real));
+    memset(l->found, 0, LINEAR_FOUND * sizeof(double));
 }
 
 static void add_part(const linear *l, real *s, real *z)
 {
     head_add(l->m * l->dv, l->part_s, s);
     head_add(l->m, l->part_z, z);
+}
+
+static void prepare_keys(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    l.map->prepare(l.map->own, first, count, l.kept[1], l.found);
+}
+
+static void add_prepared(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    (void)first, (void)count;
+    l.map->prepared(l.map->own, l.found);
 }
 
 static void sum_keys(const void *map, const head *h, int64_t first, int64_t count)
@@ -180,13 +196,37 @@ void R(linear_before)(const head *h, const feature_map *map)
 {
     linear l = open_linear(h, map);
     if (map->prepare)
-        map->prepare(map->own, l.kept[1]);
+        R(head_share)(h, h->n_k, SUM_GROUP, map, prepare_keys, add_prepared);
     if (l.causal)
         return;
     clear_state(&l);
     R(head_share)(h, h->n_k, SUM_GROUP, map, sum_keys, add_keys);
     R(store)(h->desc->storage, l.m, l.dv, l.s, l.dv);
     R(store)(h->desc->storage, 1, l.m, l.z, l.m);
+}
+
+/* ---- Parts of a causal head: runs of positions ---- */
+
+static void take(const linear *l, const real *s, const real *z)
+{
+    memcpy(l->taken_s, s, (size_t)(l->m * l->dv) * sizeof(real));
+    memcpy(l->taken_z, z, (size_t)l->m * sizeof(real));
+}
+
+static void take_keys(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    (void)first, (void)count;
+    take(&l, l.s, l.z);
+}
+
+/* The sums over all blocks before one: of the groups before its own, and of its group so far. */
+static void form_block_sums(const linear *l)
+{
+    for (int64_t e = 0; e < l->m * l->dv; e++)
+        l->block_s[e] = l->taken_s[e] + l->part_s[e];
+    for (int64_t r = 0; r < l->m; r++)
+        l->block_z[r] = l->taken_z[r] + l->part_z[r];
 }
 
 /* The number of keys of a block that row i of a block of queries sees; they are its first ones. */
@@ -273,19 +313,31 @@ static void answer_part(const void *map, const head *h, int64_t first, int64_t c
     }
 }
 
+static void answer_group(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map), block = l;
+    block.s = l.block_s;
+    block.z = l.block_z;
+    clear_part(&l);
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        token_block queries = load(&l, false, i / HEAD_BLOCK),
+                    keys = load(&l, true, i / HEAD_BLOCK);
+        form_block_sums(&l);
+        answer(&block, &queries, &keys);
+        absorb_keys(&l, &keys, l.part_s, l.part_z);
+    }
+}
+
 void R(linear_forward)(const head *h, const feature_map *map)
 {
+    static const head_scan_parts groups = {sum_keys, take_keys, add_keys, answer_group, NULL};
     linear l = open_linear(h, map);
     if (!l.causal) {
         R(head_share_tokens)(h, h->n, map, answer_part);
         return;
     }
     clear_state(&l);
-    for (int64_t step = 0; step < causal_steps(&l); step++) {
-        token_block queries = load(&l, false, step), keys = load(&l, true, step);
-        answer(&l, &queries, &keys);
-        absorb_keys(&l, &keys, l.s, l.z);
-    }
+    R(head_scan)(h, h->length, SUM_GROUP, map, &groups);
 }
 
 /* ---- Backward ---- */
@@ -450,36 +502,100 @@ static void add_queries(const void *map, const head *h, int64_t first, int64_t c
 static void backward_keys(const void *map, const head *h, int64_t first, int64_t count)
 {
     linear l = open_linear(h, map);
+    clear_part(&l);
     for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
         token_block keys = load(&l, true, (first + i) / HEAD_BLOCK);
         finish_keys(&l, &keys, NULL);
     }
 }
 
-/* `finish` wants what map_backward has found in all keys, one after the other. */
+static void add_found(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    (void)first, (void)count;
+    if (l.map->add)
+        l.map->add(l.map->own, l.found);
+}
+
 static void backward_all(const linear *l)
 {
     const head *h = l->h;
     R(head_share)(h, h->n, SUM_GROUP, l->map, backward_queries, add_queries);
-    if (l->map->finish)
-        backward_keys(l->map, h, 0, h->n_k);
-    else
-        R(head_share_tokens)(h, h->n_k, l->map, backward_keys);
+    R(head_share)(h, h->n_k, SUM_GROUP, l->map, backward_keys, add_found);
+}
+
+/* ---- Causal backward: dq of groups forwards, then dk and dv of groups backwards ---- */
+
+static void backward_query_group(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map), block = l;
+    block.s = l.block_s;
+    block.z = l.block_z;
+    clear_part(&l);
+    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
+        token_block queries = load(&l, false, i / HEAD_BLOCK),
+                    keys = load(&l, true, i / HEAD_BLOCK);
+        form_block_sums(&l);
+        finish_queries(&block, &queries, &keys);
+        absorb_keys(&l, &keys, l.part_s, l.part_z);
+    }
+}
+
+/* The blocks of the group whose index counts from the last one: from `last` down to `first`. */
+static void group_from_end(const head *h, int64_t index, int64_t *first, int64_t *last)
+{
+    int64_t groups = (h->length + SUM_GROUP - 1) / SUM_GROUP;
+    int64_t begin = (groups - 1 - index / SUM_GROUP) * SUM_GROUP;
+    *first = begin / HEAD_BLOCK;
+    *last = (head_smaller(begin + SUM_GROUP, h->length) - 1) / HEAD_BLOCK;
+}
+
+static void sum_query_group(const void *map, const head *h, int64_t index, int64_t count)
+{
+    linear l = open_linear(h, map);
+    int64_t first, last;
+    (void)count;
+    group_from_end(h, index, &first, &last);
+    clear_part(&l);
+    for (int64_t step = last; step >= first; step--) {
+        token_block queries = load(&l, false, step);
+        absorb_queries(&l, &queries, l.part_s, l.part_z);
+    }
+}
+
+static void take_queries(const void *map, const head *h, int64_t first, int64_t count)
+{
+    linear l = open_linear(h, map);
+    (void)first, (void)count;
+    take(&l, l.grad_s, l.grad_z);
+}
+
+static void backward_key_group(const void *map, const head *h, int64_t index, int64_t count)
+{
+    linear l = open_linear(h, map), block = l;
+    int64_t first, last;
+    (void)count;
+    block.grad_s = l.block_s;
+    block.grad_z = l.block_z;
+    group_from_end(h, index, &first, &last);
+    clear_part(&l);
+    for (int64_t step = last; step >= first; step--) {
+        token_block queries = load(&l, false, step), keys = load(&l, true, step);
+        form_block_sums(&l);
+        finish_keys(&block, &keys, &queries);
+        absorb_queries(&l, &queries, l.part_s, l.part_z);
+    }
 }
 
 static void backward_causal(const linear *l)
 {
+    static const head_scan_parts forwards = {sum_keys, take_keys, add_keys, backward_query_group,
+                                             NULL};
+    static const head_scan_parts backwards = {sum_query_group, take_queries, add_queries,
+                                              backward_key_group, add_found};
     clear_state(l);
-    for (int64_t step = 0; step < causal_steps(l); step++) {
-        token_block queries = load(l, false, step), keys = load(l, true, step);
-        finish_queries(l, &queries, &keys);
-        absorb_keys(l, &keys, l->s, l->z);
-    }
-    for (int64_t step = causal_steps(l) - 1; step >= 0; step--) {
-        token_block queries = load(l, false, step), keys = load(l, true, step);
-        finish_keys(l, &keys, &queries);
-        absorb_queries(l, &queries, l->grad_s, l->grad_z);
-    }
+    R(head_scan)(l->h, l->h->length, SUM_GROUP, l->map, &forwards);
+    R(head_scan)(l->h, l->h->length, SUM_GROUP, l->map, &backwards);
 }
 
 void R(linear_backward)(const head *h, const feature_map *map)

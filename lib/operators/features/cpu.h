@@ -20,27 +20,35 @@ typedef struct {
     int64_t first, rows;
     const real *x;
     int64_t stride;
-    real *phi;  /* rows x features */
-    real *kept; /* rows x kept: values that map keeps for map_backward */
+    real *phi;     /* rows x features */
+    real *kept;    /* rows x kept: values that map keeps for map_backward */
+    double *found; /* keys, backward: LINEAR_FOUND numbers of a part of them */
 } R(token_block);
 typedef R(token_block) token_block;
 
-/* phi. `own` is passed to the operator's functions; prepare and finish may be null. */
+/* Numbers that a part of the keys may leave. */
+enum { LINEAR_FOUND = 3 };
+
+/* phi. `own` is passed to the operator's functions, which change nothing in it unless it is given
+ * to them without const. prepare and prepared may be null, and so may add and finish. */
 typedef struct {
     int64_t features, kept; /* M, and elements per token */
     linear_denominator denominator;
     double epsilon, start; /* of D; every component of z_0 */
     void *own;
-    /* In linear_before alone; work holds HEAD_BLOCK x kept. What it finds stays in the head's
-     * state, after the first linear_state elements. */
-    void (*prepare)(void *own, real *work);
+    /* In linear_before alone, before any block is mapped: what keys first .. first + count - 1
+     * leave in found, given to prepared in the order of the tokens; work holds HEAD_BLOCK x kept.
+     * What is to be kept belongs in the head's state, after the first linear_state elements. */
+    void (*prepare)(const void *own, int64_t first, int64_t count, real *work, double *found);
+    void (*prepared)(void *own, const double *found);
     /* Fills phi and kept. */
     void (*map)(const void *own, const token_block *block);
     /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), writes dL/dx to grad,
-     * or adds it. For queries it changes nothing in `own`, nor for keys unless `finish` is given,
-     * which is called after the last of them. */
-    void (*map_backward)(void *own, const token_block *block, real *slopes, bool add, real *grad,
-                         int64_t grad_stride);
+     * or adds it. Of keys it may add to block->found, which begins with zeros and is given to add,
+     * part after part in the order of the tokens (causal: in reverse), before finish. */
+    void (*map_backward)(const void *own, const token_block *block, real *slopes, bool add,
+                         real *grad, int64_t grad_stride);
+    void (*add)(void *own, const double *found);
     void (*finish)(void *own);
 } R(feature_map);
 typedef R(feature_map) feature_map;
@@ -48,7 +56,8 @@ typedef R(feature_map) feature_map;
 /* Elements per thread, and of a head's state. */
 int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
                         const atn_attention_shape *shape);
-int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc, int64_t dv);
+int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape);
 void R(linear_before)(const head *h, const feature_map *map);
 void R(linear_forward)(const head *h, const feature_map *map);
 void R(linear_backward)(const head *h, const feature_map *map);

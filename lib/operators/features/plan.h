@@ -13,23 +13,6 @@ typedef enum {
     LINEAR_CLAMPED, /* D = max(phi(q).z, epsilon) */
 } linear_denominator;
 
-/* How many of the ascending positions lie before `position`; null: 0, 1, 2, ... */
-static inline CORE_ON_DEVICE int64_t core_count_before(const int64_t *positions, int64_t count,
-                                                       int64_t position)
-{
-    int64_t low = 0, high = count;
-    if (!positions)
-        return position < count ? position : count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (positions[middle] < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Checks a projection w: at least one row, as wide as a head, no more features than BLAS takes. */
 atn_status core_check_projection(atn_context *context, const atn_tensor *projection,
                                  const atn_attention_desc *desc, const atn_attention_shape *shape);

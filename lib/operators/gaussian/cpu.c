@@ -124,10 +124,7 @@ static void backward_pairs(const head *h)
 
 static void backward(const head *h)
 {
-    if (h->positions || h->key_positions)
-        backward_pairs(h);
-    else
-        R(head_share_pairs)(h, KEY_GROUP, backward_pairs);
+    R(head_share_pairs)(h, KEY_GROUP, backward_pairs);
 }
 
 const head_operator R(cpu_operator_gaussian) = {

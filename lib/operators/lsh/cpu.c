@@ -11,23 +11,28 @@
 
 static const double smallest_norm = 1e-12;
 
+/* A thread's memory for a block of queries and one of keys. */
+typedef struct {
+    real *q, *grad_q;
+    real *rows; /* the queries' out or dY */
+    real *k, *v, *grad_k, *grad_v;
+    real *weights, *slopes;
+    double sums[HEAD_BLOCK];
+    real peaks[HEAD_BLOCK];
+} block_memory;
+
 typedef struct {
     real c;
     int64_t rounds, chunk, sequence; /* rounds n */
+    block_memory own;
     /* the sequence; a copy and the buckets of one round (each int32_t in the memory of a real) */
     int32_t *order, *copy, *buckets;
     double *norms, *varies; /* per token: max(|q|, 1e-12), and whether that is |q| */
     real *peaks, *sums;     /* per token: the softmax's maximum, and its sum, later 1 / sum */
     real *out;              /* per token: h->out, or memory for backward */
     int64_t out_stride;
-    real *means;                   /* per token, backward: dY.Y */
-    real *grad_keys;               /* per token, backward: the derivative by q / |q| */
-    real *q, *grad_q;              /* a block's queries */
-    real *rows;                    /* the queries' out or dY */
-    real *k, *v, *grad_k, *grad_v; /* a block's keys */
-    real *weights, *slopes;
-    double block_sums[HEAD_BLOCK];
-    real block_peaks[HEAD_BLOCK];
+    real *means;     /* per token, backward: dY.Y */
+    real *grad_keys; /* per token, backward: the derivative by q / |q| */
 } pieces;
 
 /* Tokens that are consecutive in the sequence. */
@@ -36,23 +41,44 @@ typedef struct {
     const int32_t *tokens;
 } block;
 
+static int64_t block_reals(int64_t d, int64_t dv)
+{
+    return HEAD_BLOCK * (4 * d + 3 * dv + 2 * HEAD_BLOCK);
+}
+
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t n = shape->tokens, d = shape->dim, dv = shape->value_dim;
     *head_reals = 0;
-    *thread_reals = n * (core_lsh_rounds(&desc->lsh) + 2 + 3 + d + dv) + R(norm_doubles)(2 * n) +
-                    HEAD_BLOCK * (4 * d + 3 * dv + 2 * HEAD_BLOCK);
+    *thread_reals = block_reals(d, dv) + n * (core_lsh_rounds(&desc->lsh) + 2 + 3 + d + dv) +
+                    R(norm_doubles)(2 * n);
+}
+
+static block_memory block_memory_of(const head *h)
+{
+    real *work = h->work;
+    int64_t d = h->d, dv = h->dv;
+    return (block_memory){.q = head_take(&work, HEAD_BLOCK * d),
+                          .grad_q = head_take(&work, HEAD_BLOCK * d),
+                          .k = head_take(&work, HEAD_BLOCK * d),
+                          .grad_k = head_take(&work, HEAD_BLOCK * d),
+                          .rows = head_take(&work, HEAD_BLOCK * dv),
+                          .v = head_take(&work, HEAD_BLOCK * dv),
+                          .grad_v = head_take(&work, HEAD_BLOCK * dv),
+                          .weights = head_take(&work, HEAD_BLOCK * HEAD_BLOCK),
+                          .slopes = head_take(&work, HEAD_BLOCK * HEAD_BLOCK)};
 }
 
 static pieces split(const head *h)
 {
     _Static_assert(sizeof(int32_t) <= sizeof(real), "tokens are kept in the memory of reals");
-    real *work = h->work;
     int64_t n = h->n, d = h->d, dv = h->dv;
+    real *work = h->work + block_reals(d, dv);
     pieces p = {.c = (real)core_logit_scale(h->desc, d),
                 .rounds = core_lsh_rounds(&h->desc->lsh),
-                .chunk = h->desc->lsh.chunk};
+                .chunk = h->desc->lsh.chunk,
+                .own = block_memory_of(h)};
     p.sequence = p.rounds * n;
     p.order = (int32_t *)head_take(&work, p.sequence);
     p.copy = (int32_t *)head_take(&work, n);
@@ -65,15 +91,14 @@ static pieces split(const head *h)
     p.grad_keys = head_take(&work, n * d);
     p.out = h->out ? h->out : head_take(&work, n * dv);
     p.out_stride = h->out ? h->out_stride : dv;
-    p.q = head_take(&work, HEAD_BLOCK * d);
-    p.grad_q = head_take(&work, HEAD_BLOCK * d);
-    p.k = head_take(&work, HEAD_BLOCK * d);
-    p.grad_k = head_take(&work, HEAD_BLOCK * d);
-    p.rows = head_take(&work, HEAD_BLOCK * dv);
-    p.v = head_take(&work, HEAD_BLOCK * dv);
-    p.grad_v = head_take(&work, HEAD_BLOCK * dv);
-    p.weights = head_take(&work, HEAD_BLOCK * HEAD_BLOCK);
-    p.slopes = head_take(&work, HEAD_BLOCK * HEAD_BLOCK);
+    return p;
+}
+
+/* The head's pieces, with the memory of the thread that h is of. */
+static pieces pieces_on(const pieces *whole, const head *h)
+{
+    pieces p = *whole;
+    p.own = block_memory_of(h);
     return p;
 }
 
@@ -109,10 +134,10 @@ static void hash_block(const head *h, const pieces *p, int64_t round, int64_t i,
     for (int64_t first = 0; first < half; first += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, half - first);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, count, h->d, h->q + i * h->q_stride,
-                  h->q_stride, rotation + first, half, 0, p->weights, HEAD_BLOCK);
-        R(store)(h->desc->storage, rows, count, p->weights, HEAD_BLOCK);
+                  h->q_stride, rotation + first, half, 0, p->own.weights, HEAD_BLOCK);
+        R(store)(h->desc->storage, rows, count, p->own.weights, HEAD_BLOCK);
         for (int64_t t = 0; t < rows; t++)
-            update_extremes(&e[t], first, count, p->weights + t * HEAD_BLOCK);
+            update_extremes(&e[t], first, count, p->own.weights + t * HEAD_BLOCK);
     }
     for (int64_t t = 0; t < rows; t++)
         p->buckets[i + t] =
@@ -152,14 +177,17 @@ static void sort_round(const pieces *p, const int64_t *given, int64_t n, int32_t
         memcpy(order, from, (size_t)n * sizeof *order);
 }
 
-static void sort_tokens(const head *h, const pieces *p)
+/* Rounds first .. first + count - 1, with the thread's own copy and buckets. */
+static void sort_rounds(const void *own, const head *h, int64_t first, int64_t count)
 {
+    const pieces *whole = own;
     const int64_t *all = h->desc->lsh.buckets;
-    for (int64_t round = 0; round < p->rounds; round++) {
-        int64_t at = (h->batch * h->heads + h->index) * p->rounds + round;
+    pieces p = split(h);
+    for (int64_t round = first; round < first + count; round++) {
+        int64_t at = (h->batch * h->heads + h->index) * p.rounds + round;
         for (int64_t i = 0; !all && i < h->n; i += HEAD_BLOCK)
-            hash_block(h, p, round, i, head_smaller(HEAD_BLOCK, h->n - i));
-        sort_round(p, all ? all + at * h->n : NULL, h->n, p->order + round * h->n);
+            hash_block(h, &p, round, i, head_smaller(HEAD_BLOCK, h->n - i));
+        sort_round(&p, all ? all + at * h->n : NULL, h->n, whole->order + round * h->n);
     }
 }
 
@@ -178,22 +206,38 @@ static block block_at(const pieces *p, int64_t start, int64_t offset)
     return (block){head_smaller(HEAD_BLOCK, p->chunk - offset), p->order + start + offset};
 }
 
-static void walk(const head *h, pieces *p, const pass *over)
+/* Queries of one round, and which keys they meet. */
+typedef struct {
+    const pieces *whole;
+    const pass *over;
+    int64_t start;     /* of the queries that are counted from 0 */
+    bool before, same; /* the chunk before the queries', cyclically; the queries' chunk */
+} walk;
+
+/* Whole chunks of queries. */
+static void walk_chunks(const void *own, const head *h, int64_t first, int64_t count)
 {
-    for (int64_t start = 0; start < p->sequence; start += p->chunk) {
-        /* the chunk before, cyclically; then the queries' own chunk */
-        const int64_t seen[2] = {(start > 0 ? start : p->sequence) - p->chunk, start};
-        for (int64_t i = 0; i < p->chunk; i += HEAD_BLOCK) {
-            block queries = block_at(p, start, i);
-            over->open(h, p, &queries);
-            for (int side = 0; side < 2; side++)
-                for (int64_t j = 0; j < p->chunk; j += HEAD_BLOCK) {
-                    block keys = block_at(p, seen[side], j);
-                    over->meet(h, p, &queries, &keys);
+    const walk *w = own;
+    pieces p = pieces_on(w->whole, h);
+    for (int64_t at = w->start + first; at < w->start + first + count; at += p.chunk) {
+        const int64_t seen[2] = {(at > 0 ? at : p.sequence) - p.chunk, at};
+        for (int64_t i = 0; i < p.chunk; i += HEAD_BLOCK) {
+            block queries = block_at(&p, at, i);
+            w->over->open(h, &p, &queries);
+            for (int side = w->before ? 0 : 1; side < (w->same ? 2 : 1); side++)
+                for (int64_t j = 0; j < p.chunk; j += HEAD_BLOCK) {
+                    block keys = block_at(&p, seen[side], j);
+                    w->over->meet(h, &p, &queries, &keys);
                 }
-            over->close(h, p, &queries);
+            w->over->close(h, &p, &queries);
         }
     }
+}
+
+static void share_chunks(const head *h, const walk *w, int64_t queries)
+{
+    int64_t chunk = w->whole->chunk, chunks = SUM_GROUP / chunk;
+    R(head_share)(h, queries, (chunks > 1 ? chunks : 1) * chunk, w, walk_chunks, NULL);
 }
 
 static void gather(const block *b, int64_t cols, const real *from, int64_t stride, real *to)
@@ -212,30 +256,31 @@ static void scatter_add(const block *b, int64_t cols, const real *from, real *to
 /* weights = the logits; loads k and v of the keys. */
 static void meet_logits(const head *h, const pieces *p, const block *queries, const block *keys)
 {
-    gather(keys, h->d, h->q, h->q_stride, p->k);
-    gather(keys, h->dv, h->v, h->v_stride, p->v);
+    gather(keys, h->d, h->q, h->q_stride, p->own.k);
+    gather(keys, h->dv, h->v, h->v_stride, p->own.v);
     for (int64_t j = 0; j < keys->count; j++)
         for (int64_t c = 0; c < h->d; c++)
-            p->k[j * h->d + c] = (real)((double)p->k[j * h->d + c] / p->norms[keys->tokens[j]]);
-    R(store)(h->desc->storage, keys->count, h->d, p->k, h->d);
-    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, h->d, p->q, h->d, p->k, h->d,
-              0, p->weights, HEAD_BLOCK);
+            p->own.k[j * h->d + c] =
+                (real)((double)p->own.k[j * h->d + c] / p->norms[keys->tokens[j]]);
+    R(store)(h->desc->storage, keys->count, h->d, p->own.k, h->d);
+    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, h->d, p->own.q, h->d, p->own.k,
+              h->d, 0, p->own.weights, HEAD_BLOCK);
     for (int64_t i = 0; i < queries->count; i++)
         for (int64_t j = 0; j < keys->count; j++)
-            p->weights[i * HEAD_BLOCK + j] = queries->tokens[i] == keys->tokens[j]
-                                                 ? (real)h->desc->lsh.self_logit
-                                                 : p->c * p->weights[i * HEAD_BLOCK + j];
+            p->own.weights[i * HEAD_BLOCK + j] = queries->tokens[i] == keys->tokens[j]
+                                                     ? (real)h->desc->lsh.self_logit
+                                                     : p->c * p->own.weights[i * HEAD_BLOCK + j];
 }
 
 /* ---- Forward ---- */
 
 static void open_forward(const head *h, pieces *p, const block *queries)
 {
-    gather(queries, h->d, h->q, h->q_stride, p->q);
-    gather(queries, h->dv, p->out, p->out_stride, p->rows);
+    gather(queries, h->d, h->q, h->q_stride, p->own.q);
+    gather(queries, h->dv, p->out, p->out_stride, p->own.rows);
     for (int64_t i = 0; i < queries->count; i++) {
-        p->block_peaks[i] = p->peaks[queries->tokens[i]];
-        p->block_sums[i] = (double)p->sums[queries->tokens[i]];
+        p->own.peaks[i] = p->peaks[queries->tokens[i]];
+        p->own.sums[i] = (double)p->sums[queries->tokens[i]];
     }
 }
 
@@ -248,52 +293,63 @@ static void meet_forward(const head *h, pieces *p, const block *queries, const b
     meet_logits(h, p, queries, keys);
     for (int64_t i = 0; i < rows; i++)
         counts[i] = keys->count;
-    R(softmax_raise)(rows, counts, 1, p->weights, HEAD_BLOCK, p->block_peaks, shrink);
-    R(simd).exponential_rows(rows, counts, 1, p->block_peaks, p->weights, HEAD_BLOCK, sums);
+    R(softmax_raise)(rows, counts, 1, p->own.weights, HEAD_BLOCK, p->own.peaks, shrink);
+    R(simd).exponential_rows(rows, counts, 1, p->own.peaks, p->own.weights, HEAD_BLOCK, sums);
     for (int64_t i = 0; i < rows; i++) {
-        p->block_sums[i] = p->block_sums[i] * shrink[i] + sums[i];
-        R(scale_row)(h->dv, shrink[i], p->rows + i * h->dv);
+        p->own.sums[i] = p->own.sums[i] * shrink[i] + sums[i];
+        R(scale_row)(h->dv, shrink[i], p->own.rows + i * h->dv);
     }
-    R(store)(h->desc->storage, queries->count, keys->count, p->weights, HEAD_BLOCK);
-    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, h->dv, keys->count, p->weights,
-              HEAD_BLOCK, p->v, h->dv, 1, p->rows, h->dv);
+    R(store)(h->desc->storage, queries->count, keys->count, p->own.weights, HEAD_BLOCK);
+    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, h->dv, keys->count, p->own.weights,
+              HEAD_BLOCK, p->own.v, h->dv, 1, p->own.rows, h->dv);
 }
 
 static void close_forward(const head *h, pieces *p, const block *queries)
 {
     for (int64_t i = 0; i < queries->count; i++) {
         int64_t token = queries->tokens[i];
-        memcpy(p->out + token * p->out_stride, p->rows + i * h->dv, (size_t)h->dv * sizeof(real));
-        p->peaks[token] = p->block_peaks[i];
-        p->sums[token] = (real)p->block_sums[i];
+        memcpy(p->out + token * p->out_stride, p->own.rows + i * h->dv,
+               (size_t)h->dv * sizeof(real));
+        p->peaks[token] = p->own.peaks[i];
+        p->sums[token] = (real)p->own.sums[i];
     }
 }
 
-static void token_norms(const head *h, const pieces *p)
+/* Norms, and the state of a softmax that has seen no key. */
+static void open_tokens(const void *own, const head *h, int64_t first, int64_t count)
 {
-    for (int64_t i = 0; i < h->n; i++)
+    const pieces *p = own;
+    for (int64_t i = first; i < first + count; i++) {
         p->norms[i] = core_norm_divisor(R(line_norm)(h->d, 1, h->q + i * h->q_stride),
                                         smallest_norm, &p->varies[i]);
-}
-
-/* Leaves Y in p->out and the reciprocal sums in p->sums. */
-static void run_forward(const head *h, pieces *p)
-{
-    static const pass forward_pass = {open_forward, meet_forward, close_forward};
-    sort_tokens(h, p);
-    token_norms(h, p);
-    for (int64_t i = 0; i < h->n; i++) {
         p->peaks[i] = -INFINITY;
         p->sums[i] = 0;
         memset(p->out + i * p->out_stride, 0, (size_t)h->dv * sizeof(real));
     }
-    walk(h, p, &forward_pass);
-    for (int64_t i = 0; i < h->n; i++) {
+}
+
+static void close_tokens(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const pieces *p = own;
+    for (int64_t i = first; i < first + count; i++) {
         p->sums[i] = 1 / p->sums[i];
         for (int64_t c = 0; c < h->dv; c++)
             p->out[i * p->out_stride + c] *= p->sums[i];
     }
-    R(store)(h->desc->storage, h->n, h->dv, p->out, p->out_stride);
+    R(store)(h->desc->storage, count, h->dv, p->out + first * p->out_stride, p->out_stride);
+}
+
+/* Leaves Y in p->out and the reciprocal sums in p->sums. In a round every token is a query once. */
+static void run_forward(const head *h, const pieces *p)
+{
+    static const pass forward_pass = {open_forward, meet_forward, close_forward};
+    R(head_share)(h, p->rounds, 1, p, sort_rounds, NULL);
+    R(head_share_tokens)(h, h->n, p, open_tokens);
+    for (int64_t start = 0; start < p->sequence; start += h->n) {
+        walk w = {p, &forward_pass, start, true, true};
+        share_chunks(h, &w, h->n);
+    }
+    R(head_share_tokens)(h, h->n, p, close_tokens);
 }
 
 static void forward(const head *h)
@@ -306,9 +362,9 @@ static void forward(const head *h)
 
 static void open_backward(const head *h, pieces *p, const block *queries)
 {
-    gather(queries, h->d, h->q, h->q_stride, p->q);
-    gather(queries, h->dv, h->grad_out, h->grad_out_stride, p->rows);
-    memset(p->grad_q, 0, (size_t)(queries->count * h->d) * sizeof(real));
+    gather(queries, h->d, h->q, h->q_stride, p->own.q);
+    gather(queries, h->dv, h->grad_out, h->grad_out_stride, p->own.rows);
+    memset(p->own.grad_q, 0, (size_t)(queries->count * h->d) * sizeof(real));
 }
 
 /* Turns logits into weights, and the derivative by the weights into that by q.k. */
@@ -317,7 +373,8 @@ static void slopes_of(const pieces *p, const block *queries, const block *keys)
     for (int64_t i = 0; i < queries->count; i++) {
         int64_t token = queries->tokens[i];
         for (int64_t j = 0; j < keys->count; j++) {
-            real *weight = &p->weights[i * HEAD_BLOCK + j], *slope = &p->slopes[i * HEAD_BLOCK + j];
+            real *weight = &p->own.weights[i * HEAD_BLOCK + j],
+                 *slope = &p->own.slopes[i * HEAD_BLOCK + j];
             bool self = token == keys->tokens[j];
             *weight = real_exp(*weight - p->peaks[token]) * p->sums[token];
             *slope = self ? 0 : p->c * *weight * (*slope - p->means[token]);
@@ -329,28 +386,38 @@ static void meet_backward(const head *h, pieces *p, const block *queries, const 
 {
     int64_t d = h->d, dv = h->dv;
     meet_logits(h, p, queries, keys);
-    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, dv, p->rows, dv, p->v, dv, 0,
-              p->slopes, HEAD_BLOCK);
+    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, dv, p->own.rows, dv, p->own.v,
+              dv, 0, p->own.slopes, HEAD_BLOCK);
     slopes_of(p, queries, keys);
-    real_gemm(CblasTrans, CblasNoTrans, keys->count, dv, queries->count, p->weights, HEAD_BLOCK,
-              p->rows, dv, 0, p->grad_v, dv);
-    scatter_add(keys, dv, p->grad_v, h->grad_v, h->grad_v_stride);
-    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, d, keys->count, p->slopes, HEAD_BLOCK,
-              p->k, d, 1, p->grad_q, d);
-    real_gemm(CblasTrans, CblasNoTrans, keys->count, d, queries->count, p->slopes, HEAD_BLOCK, p->q,
-              d, 0, p->grad_k, d);
-    scatter_add(keys, d, p->grad_k, p->grad_keys, d);
+    real_gemm(CblasTrans, CblasNoTrans, keys->count, dv, queries->count, p->own.weights, HEAD_BLOCK,
+              p->own.rows, dv, 0, p->own.grad_v, dv);
+    scatter_add(keys, dv, p->own.grad_v, h->grad_v, h->grad_v_stride);
+    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, d, keys->count, p->own.slopes, HEAD_BLOCK,
+              p->own.k, d, 1, p->own.grad_q, d);
+    real_gemm(CblasTrans, CblasNoTrans, keys->count, d, queries->count, p->own.slopes, HEAD_BLOCK,
+              p->own.q, d, 0, p->own.grad_k, d);
+    scatter_add(keys, d, p->own.grad_k, p->grad_keys, d);
 }
 
 static void close_backward(const head *h, pieces *p, const block *queries)
 {
-    scatter_add(queries, h->d, p->grad_q, h->grad_q, h->grad_q_stride);
+    scatter_add(queries, h->d, p->own.grad_q, h->grad_q, h->grad_q_stride);
+}
+
+static void open_gradients(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const pieces *p = own;
+    for (int64_t i = first; i < first + count; i++)
+        p->means[i] =
+            (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, p->out + i * p->out_stride);
+    memset(p->grad_keys + first * h->d, 0, (size_t)(count * h->d) * sizeof(real));
 }
 
 /* Backward through k = q / max(|q|, 1e-12): dq += (dk - k (k.dk)) / |q|, or dk / 1e-12. */
-static void normalised_backward(const head *h, const pieces *p)
+static void normalised_backward(const void *own, const head *h, int64_t first, int64_t count)
 {
-    for (int64_t i = 0; i < h->n; i++) {
+    const pieces *p = own;
+    for (int64_t i = first; i < first + count; i++) {
         const real *q = h->q + i * h->q_stride, *grad = p->grad_keys + i * h->d;
         double norm = p->norms[i], along = p->varies[i] * R(dot)(h->d, q, grad) / norm / norm;
         for (int64_t c = 0; c < h->d; c++)
@@ -359,18 +426,24 @@ static void normalised_backward(const head *h, const pieces *p)
     }
 }
 
+/* In a round every token is a key of its own chunk and of the next one, one after the other. But
+ * the first chunk meets keys of the round before, which may be of any chunk in this one: alone. */
 static void backward(const head *h)
 {
     static const pass backward_pass = {open_backward, meet_backward, close_backward};
     pieces p = split(h);
     run_forward(h, &p);
-    for (int64_t i = 0; i < h->n; i++)
-        p.means[i] =
-            (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, p.out + i * p.out_stride);
-    memset(p.grad_keys, 0, (size_t)(h->n * h->d) * sizeof(real));
-    walk(h, &p, &backward_pass);
-    normalised_backward(h, &p);
+    R(head_share_tokens)(h, h->n, &p, open_gradients);
+    for (int64_t start = 0; start < p.sequence; start += h->n) {
+        walk same = {&p, &backward_pass, start, false, true};
+        walk before = {&p, &backward_pass, start, true, false};
+        share_chunks(h, &same, h->n);
+        walk_chunks(&before, h, 0, p.chunk);
+        before.start += p.chunk;
+        share_chunks(h, &before, h->n - p.chunk);
+    }
+    R(head_share_tokens)(h, h->n, &p, normalised_backward);
 }
 
 const head_operator R(cpu_operator_lsh) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes, .forward = forward, .backward = backward, .shares = true};

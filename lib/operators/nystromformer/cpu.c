@@ -6,6 +6,7 @@
 
 #include "inverse/nystrom/cpu.h"
 #include "operators/checks.h"
+#include "operators/norms/cpu.h"
 #include "operators/softmax/cpu.h"
 
 /* ---- Memory ---- */
@@ -29,6 +30,7 @@ typedef struct {
     real *summary;                            /* U = B V */
     real *tokens_softmax, *landmarks_softmax; /* the states of F's and B's */
     /* work, after that of the softmax */
+    double *tap_sums;
     real *grad_summary;
     real *solved, *grad_solved; /* Z U */
     real *grad_z, *inverse_work;
@@ -39,11 +41,16 @@ static bool is_exact(const atn_attention_desc *desc, int64_t n, int64_t n_k)
     return desc->nystromformer.landmarks == n && n == n_k;
 }
 
+static int64_t residual_taps(const atn_attention_desc *desc)
+{
+    return desc->residual.data ? desc->residual.rows : 0;
+}
+
 /* For F, of n tokens that attend to m landmarks, and B, of m landmarks that attend to n_k tokens.
  */
 static int64_t softmax_work(int64_t m, int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
-    int64_t f = R(softmax_reals)(false, n, m, d, dv), b = R(softmax_reals)(false, m, n_k, d, dv);
+    int64_t f = R(softmax_reals)(n, m, d, dv), b = R(softmax_reals)(m, n_k, d, dv);
     return f > b ? f : b;
 }
 
@@ -52,7 +59,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t m = desc->nystromformer.landmarks, d = shape->dim, dv = shape->value_dim;
     *head_reals = NUMBERS;
-    *thread_reals = softmax_work(m, shape->tokens, shape->key_tokens, d, dv);
+    *thread_reals = softmax_work(m, shape->tokens, shape->key_tokens, d, dv) +
+                    R(norm_doubles)(residual_taps(desc));
     if (is_exact(desc, shape->tokens, shape->key_tokens)) {
         *head_reals += R(softmax_state)(shape->tokens, m);
         return;
@@ -70,8 +78,10 @@ static pieces split(const head *h)
     pieces p = {.exact = is_exact(h->desc, h->length, h->key_length), .m = m};
     p.numbers = head_take(&state, NUMBERS);
     p.tokens_softmax = state;
-    if (p.exact)
+    if (p.exact) {
+        p.tap_sums = R(norm_take)(&work, residual_taps(h->desc));
         return p;
+    }
     head_take(&state, R(softmax_state)(h->length, m));
     p.landmarks_softmax = head_take(&state, R(softmax_state)(m, h->key_length));
     p.a = head_take(&state, m * m);
@@ -85,7 +95,8 @@ static pieces split(const head *h)
     p.solved = head_take(&work, m * h->dv);
     p.grad_solved = head_take(&work, m * h->dv);
     p.grad_z = head_take(&work, m * m);
-    p.inverse_work = work;
+    p.inverse_work = head_take(&work, R(nystrom_inverse_work)(&h->desc->nystromformer, m));
+    p.tap_sums = R(norm_take)(&work, residual_taps(h->desc));
     return p;
 }
 
@@ -149,23 +160,15 @@ static segments segments_of(int64_t m, int64_t length)
     return (segments){length / m, m - length % m};
 }
 
-static int64_t segment_end(const segments *s, int64_t segment)
+static int64_t segment_begin(const segments *s, int64_t segment)
 {
-    int64_t extra = segment + 1 - s->few;
-    return (segment + 1) * s->size + (extra > 0 ? extra : 0);
+    int64_t extra = segment - s->few;
+    return segment * s->size + (extra > 0 ? extra : 0);
 }
 
 static int64_t segment_size(const segments *s, int64_t segment)
 {
     return s->size + (segment >= s->few);
-}
-
-/* The first token from `first` on whose position is `end` or later. */
-static int64_t tokens_before(int64_t count, const int64_t *positions, int64_t first, int64_t end)
-{
-    while (first < count && core_position(positions, first) < end)
-        first++;
-    return first;
 }
 
 /* Sums over a segment in double; padded tokens count as zeros. */
@@ -183,28 +186,52 @@ static void one_mean(int64_t first, int64_t last, int64_t d, const real *x, int6
     }
 }
 
-static void means(int64_t m, int64_t length, int64_t count, const int64_t *positions, int64_t d,
-                  const real *x, int64_t stride, real *out)
+/* Tokens x (backward: dL/dx) and the means of their segments. */
+typedef struct {
+    segments s;
+    int64_t count;
+    const int64_t *positions;
+    real *x, *means;
+    int64_t stride;
+} averaged;
+
+static averaged averaged_queries(const head *h, real *x, int64_t stride, real *means)
 {
-    segments s = segments_of(m, length);
-    for (int64_t i = 0, first = 0; i < m; i++) {
-        int64_t last = tokens_before(count, positions, first, segment_end(&s, i));
-        one_mean(first, last, d, x, stride, segment_size(&s, i), out + i * d);
-        first = last;
-    }
+    segments s = segments_of(h->desc->nystromformer.landmarks, h->length);
+    return (averaged){s, h->n, h->positions, x, means, stride};
 }
 
-static void means_backward(int64_t m, int64_t length, int64_t count, const int64_t *positions,
-                           int64_t d, const real *grad, real *grad_x, int64_t stride)
+static averaged averaged_keys(const head *h, real *x, int64_t stride, real *means)
 {
-    segments s = segments_of(m, length);
-    for (int64_t i = 0, first = 0; i < m; i++) {
-        int64_t last = tokens_before(count, positions, first, segment_end(&s, i));
-        for (int64_t t = first; t < last; t++)
-            for (int64_t c = 0; c < d; c++)
-                grad_x[t * stride + c] += grad[i * d + c] / (real)segment_size(&s, i);
-        first = last;
-    }
+    segments s = segments_of(h->desc->nystromformer.landmarks, h->key_length);
+    return (averaged){s, h->n_k, h->key_positions, x, means, stride};
+}
+
+static int64_t segment_first(const averaged *a, int64_t segment)
+{
+    return core_count_before(a->positions, a->count, segment_begin(&a->s, segment));
+}
+
+static void form_means(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const averaged *a = own;
+    for (int64_t i = first; i < first + count; i++)
+        one_mean(segment_first(a, i), segment_first(a, i + 1), h->d, a->x, a->stride,
+                 segment_size(&a->s, i), a->means + i * h->d);
+}
+
+static void means_backward(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const averaged *a = own;
+    for (int64_t i = first; i < first + count; i++)
+        for (int64_t t = segment_first(a, i); t < segment_first(a, i + 1); t++)
+            for (int64_t c = 0; c < h->d; c++)
+                a->x[t * a->stride + c] += a->means[i * h->d + c] / (real)segment_size(&a->s, i);
+}
+
+static void share_means(const head *h, const averaged *a, head_part *part)
+{
+    R(head_share)(h, h->desc->nystromformer.landmarks, 8, a, part, NULL);
 }
 
 /* ---- A and its norm ---- */
@@ -233,8 +260,10 @@ static void before(const head *h)
     memset(p.numbers, 0, NUMBERS * sizeof(real));
     if (p.exact)
         return;
-    means(m, h->length, h->n, h->positions, d, h->q, h->q_stride, p.query_means);
-    means(m, h->key_length, h->n_k, h->key_positions, d, h->k, h->k_stride, p.key_means);
+    averaged q = averaged_queries(h, (real *)h->q, h->q_stride, p.query_means);
+    averaged k = averaged_keys(h, (real *)h->k, h->k_stride, p.key_means);
+    share_means(h, &q, form_means);
+    share_means(h, &k, form_means);
     R(store)(h->desc->storage, m, d, p.query_means, d);
     R(store)(h->desc->storage, m, d, p.key_means, d);
     real_gemm(CblasNoTrans, CblasTrans, m, m, d, p.query_means, d, p.key_means, d, 0, p.a, m);
@@ -276,16 +305,15 @@ static void backward_join(int64_t count, real *const *states)
 
 /* ---- The residual on V ---- */
 
-/* Adds to query i the keys' values under the filter. */
-static void residual(const head *h)
+/* Adds to queries the keys' values under the filter. */
+static void residual(const void *own, const head *h, int64_t first, int64_t count)
 {
     const atn_tensor *filter = &h->desc->residual;
     const real *taps = head_matrix(filter, h->index);
-    int64_t half = filter->rows / 2, first = 0;
-    for (int64_t i = 0; i < h->n; i++) {
-        int64_t start = core_position(h->positions, i) - half;
-        first = tokens_before(h->n_k, h->key_positions, first, start);
-        for (int64_t j = first; j < h->n_k; j++) {
+    (void)own;
+    for (int64_t i = first; i < first + count; i++) {
+        int64_t start = core_position(h->positions, i) - filter->rows / 2;
+        for (int64_t j = core_count_before(h->key_positions, h->n_k, start); j < h->n_k; j++) {
             int64_t tap = core_position(h->key_positions, j) - start;
             if (tap >= filter->rows)
                 break;
@@ -295,27 +323,34 @@ static void residual(const head *h)
     }
 }
 
-static void residual_backward(const head *h)
+/* dV of some keys, and their sums for the derivatives of the taps. */
+static void residual_backward(const void *own, const head *h, int64_t first, int64_t count)
 {
     const atn_tensor *filter = &h->desc->residual;
     const real *taps = head_matrix(filter, h->index);
-    int64_t half = filter->rows / 2;
-    real *grad = h->grad_parameters[ATN_PARAMETER_RESIDUAL];
-    for (int64_t tap = 0; tap < filter->rows; tap++) {
-        double sum = 0;
-        for (int64_t i = 0, j = 0; i < h->n; i++) {
-            int64_t position = core_position(h->positions, i) + tap - half;
-            j = tokens_before(h->n_k, h->key_positions, j, position);
-            if (j == h->n_k || core_position(h->key_positions, j) != position)
-                continue;
+    double *sums = split(h).tap_sums;
+    (void)own;
+    memset(sums, 0, (size_t)filter->rows * sizeof *sums);
+    for (int64_t j = first; j < first + count; j++) {
+        int64_t last = core_position(h->key_positions, j) + filter->rows / 2;
+        int64_t i = core_count_before(h->positions, h->n, last - filter->rows + 1);
+        for (; i < h->n && core_position(h->positions, i) <= last; i++) {
             const real *dy = h->grad_out + i * h->grad_out_stride;
-            sum += grad ? R(dot)(h->dv, dy, h->v + j * h->v_stride) : 0;
+            int64_t tap = last - core_position(h->positions, i);
+            sums[tap] += R(dot)(h->dv, dy, h->v + j * h->v_stride);
             for (int64_t c = 0; c < h->dv; c++)
                 h->grad_v[j * h->grad_v_stride + c] += taps[tap] * dy[c];
         }
-        if (grad)
-            grad[tap] += (real)sum;
     }
+}
+
+static void add_tap_sums(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const double *sums = split(h).tap_sums;
+    real *grad = h->grad_parameters[ATN_PARAMETER_RESIDUAL];
+    (void)own, (void)first, (void)count;
+    for (int64_t tap = 0; grad && tap < h->desc->residual.rows; tap++)
+        grad[tap] += (real)sums[tap];
 }
 
 /* ---- Forward ---- */
@@ -351,7 +386,7 @@ static void forward(const head *h)
         R(softmax_forward)(&f);
     }
     if (h->desc->residual.data) {
-        residual(h);
+        R(head_share_tokens)(h, h->n, NULL, residual);
         R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
     }
 }
@@ -368,7 +403,7 @@ static void backward(const head *h)
     pieces p = split(h);
     int64_t m = p.m, dv = h->dv;
     if (h->desc->residual.data)
-        residual_backward(h);
+        R(head_share)(h, h->n_k, SUM_GROUP, NULL, residual_backward, add_tap_sums);
     if (p.exact) {
         head s = tokens_to_tokens(h, &p);
         R(softmax_backward)(&s);
@@ -405,10 +440,10 @@ static void after(const head *h)
               p.grad_query_means, d);
     real_gemm(CblasTrans, CblasNoTrans, m, d, m, p.grad_a, m, p.query_means, d, 1, p.grad_key_means,
               d);
-    means_backward(m, h->length, h->n, h->positions, d, p.grad_query_means, h->grad_q,
-                   h->grad_q_stride);
-    means_backward(m, h->key_length, h->n_k, h->key_positions, d, p.grad_key_means, h->grad_k,
-                   h->grad_k_stride);
+    averaged q = averaged_queries(h, h->grad_q, h->grad_q_stride, p.grad_query_means);
+    averaged k = averaged_keys(h, h->grad_k, h->grad_k_stride, p.grad_key_means);
+    share_means(h, &q, means_backward);
+    share_means(h, &k, means_backward);
 }
 
 const head_operator R(cpu_operator_nystromformer) = {.sizes = sizes,
@@ -417,4 +452,5 @@ const head_operator R(cpu_operator_nystromformer) = {.sizes = sizes,
                                                      .before = before,
                                                      .join = join,
                                                      .backward_join = backward_join,
-                                                     .after = after};
+                                                     .after = after,
+                                                     .shares = true};

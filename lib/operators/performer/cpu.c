@@ -5,8 +5,10 @@
  *   phi_r = (exp(u_r - offset) + feature_epsilon) / sqrt(M),   offset = |x'|^2 / 2 + t,
  *
  * or max(u_r, 0) + feature_epsilon. */
-#include "operators/features/cpu.h"
+#include <string.h>
+
 #include "operators/checks.h"
+#include "operators/features/cpu.h"
 #include "operators/norms/cpu.h"
 
 #include "cpu/simd.h"
@@ -22,19 +24,20 @@ typedef struct {
     double c, root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
     bool free_queries, free_keys, shifted; /* shifted: the keys' t has a derivative */
-    double *top;                           /* in the head's state, by `prepare` */
+    double *top;                           /* in the head's state, by `prepared` */
     double grad_shift;                     /* dL/dt of keys */
 } performer;
 
 /* Of keys: offset = |x'|^2 / 2 + top[SHIFT]; where w.x' is largest (key -1: there is none). */
 enum { SHIFT, KEY, FEATURE, TOPS };
+_Static_assert((int)TOPS <= (int)LINEAR_FOUND, "a part of the keys leaves its own");
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t m = desc->performer.projection.rows;
     *thread_reals = R(linear_reals)(m, m, desc, shape);
-    *head_reals = R(linear_state)(m, desc, shape->value_dim) + R(norm_doubles)(TOPS);
+    *head_reals = R(linear_state)(m, desc, shape) + R(norm_doubles)(TOPS);
 }
 
 /* u of `rows` tokens. */
@@ -58,18 +61,25 @@ static real largest(int64_t count, const real *u)
     return R(simd).largest(count, u, -INFINITY);
 }
 
-/* Finds p->top in one pass over all keys. */
-static void prepare(void *own, real *work)
+static void start_top(double *top)
 {
-    performer *p = own;
+    top[SHIFT] = 0;
+    top[KEY] = -1;
+    top[FEATURE] = 0;
+}
+
+static bool raises(const double *top, double value)
+{
+    return top[KEY] < 0 || value > top[SHIFT];
+}
+
+static void prepare(const void *own, int64_t first, int64_t count, real *work, double *found)
+{
+    const performer *p = own;
     const head *h = p->h;
-    double top = -INFINITY;
-    p->top[SHIFT] = 0;
-    p->top[KEY] = -1;
-    if (!p->exponential || !(p->stabilise || p->free_keys))
-        return;
-    for (int64_t j0 = 0; j0 < h->n_k; j0 += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j0);
+    start_top(found);
+    for (int64_t j0 = first; j0 < first + count; j0 += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - j0);
         project(p, rows, h->k + j0 * h->k_stride, h->k_stride, work);
         for (int64_t j = 0; j < rows; j++) {
             const real *u = work + j * p->m;
@@ -77,15 +87,20 @@ static void prepare(void *own, real *work)
             double value = (double)most;
             if (p->free_keys)
                 value -= half_square(p, h->k + (j0 + j) * h->k_stride);
-            if (value > top || p->top[KEY] < 0) {
-                top = value;
-                p->top[KEY] = (double)(j0 + j);
-                p->top[FEATURE] = (double)R(find)(p->m, u, most);
+            if (raises(found, value)) {
+                found[SHIFT] = value;
+                found[KEY] = (double)(j0 + j);
+                found[FEATURE] = (double)R(find)(p->m, u, most);
             }
         }
     }
-    if (p->top[KEY] >= 0)
-        p->top[SHIFT] = top;
+}
+
+static void prepared(void *own, const double *found)
+{
+    performer *p = own;
+    if (raises(p->top, found[SHIFT]))
+        memcpy(p->top, found, TOPS * sizeof *found);
 }
 
 /* What is subtracted from row i's exponents. */
@@ -130,7 +145,7 @@ static void map(const void *own, const token_block *b)
 /* Turns slopes into dL/du of one row of exponentials: slopes_r E_r, E_r = exp(u_r - offset) /
  * sqrt(M) (kept holds E_r sqrt(M)), and the part through the offset; top: where u is largest.
  * Returns dL/d(|x'|^2 / 2). A factor that cancels has no derivative. */
-static double offset_backward(performer *p, const token_block *b, int64_t i, int64_t top,
+static double offset_backward(const performer *p, const token_block *b, int64_t i, int64_t top,
                               real *slopes)
 {
     const real *exps = b->kept + i * p->m;
@@ -141,13 +156,13 @@ static double offset_backward(performer *p, const token_block *b, int64_t i, int
         return 0;
     double total = R(sum)(p->m, slopes);
     if (b->keys && p->shifted)
-        p->grad_shift -= total;
+        b->found[SHIFT] -= total;
     if (!b->keys && p->stabilise)
         slopes[top] -= (real)total;
     return -total;
 }
 
-static void exponentials_backward(performer *p, const token_block *b, real *slopes, bool add,
+static void exponentials_backward(const performer *p, const token_block *b, real *slopes, bool add,
                                   real *grad, int64_t grad_stride)
 {
     bool stabilised = !b->keys && p->stabilise && !p->free_queries;
@@ -166,10 +181,10 @@ static void exponentials_backward(performer *p, const token_block *b, real *slop
     }
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
+static void map_backward(const void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
-    performer *p = own;
+    const performer *p = own;
     int64_t d = p->h->d, count = b->rows * p->m;
     real root_c = (real)p->root_c;
     if (p->exponential)
@@ -181,6 +196,11 @@ static void map_backward(void *own, const token_block *b, real *slopes, bool add
         slopes[e] *= root_c;
     real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d,
               add || p->exponential, grad, grad_stride);
+}
+
+static void add_shift(void *own, const double *found)
+{
+    ((performer *)own)->grad_shift += found[SHIFT];
 }
 
 /* The stabiliser of the keys is the u of one key and feature, which receives its derivative. */
@@ -202,7 +222,9 @@ static performer open_performer(const head *h)
     bool exponential = o->features == ATN_FEATURES_EXP;
     bool free_queries = exponential && o->feature_epsilon == 0;
     bool free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal;
-    real *own = h->state + R(linear_state)(o->projection.rows, h->desc, h->dv);
+    atn_attention_shape shape = {
+        .tokens = h->length, .key_tokens = h->key_length, .value_dim = h->dv};
+    real *own = h->state + R(linear_state)(o->projection.rows, h->desc, &shape);
     return (performer){
         .h = h,
         .w = head_matrix(&o->projection, h->index),
@@ -221,14 +243,17 @@ static performer open_performer(const head *h)
 
 static feature_map map_of(performer *p)
 {
+    bool looks = p->exponential && (p->stabilise || p->free_keys);
     return (feature_map){.features = p->m,
                          .kept = p->m,
                          .denominator = LINEAR_ADDED,
                          .start = p->h->desc->performer.denominator_epsilon,
                          .own = p,
-                         .prepare = prepare,
+                         .prepare = looks ? prepare : NULL,
+                         .prepared = prepared,
                          .map = map,
                          .map_backward = map_backward,
+                         .add = p->shifted ? add_shift : NULL,
                          .finish = p->shifted ? finish : NULL};
 }
 
@@ -241,6 +266,7 @@ static void run(const head *h, void (*pass)(const head *, const feature_map *))
 
 static void before(const head *h)
 {
+    start_top(open_performer(h).top);
     run(h, R(linear_before));
 }
 

@@ -14,7 +14,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t features = 2 * desc->rff.projection.rows;
     *thread_reals = R(linear_reals)(features, features, desc, shape);
-    *head_reals = R(linear_state)(features, desc, shape->value_dim);
+    *head_reals = R(linear_state)(features, desc, shape);
 }
 
 static void map(const void *own, const token_block *b)
@@ -36,7 +36,7 @@ static void map(const void *own, const token_block *b)
     }
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, bool add, real *grad,
+static void map_backward(const void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const fourier *f = own;

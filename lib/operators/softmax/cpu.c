@@ -32,11 +32,13 @@ typedef struct {
 } kept_rows;
 
 /* A thread's: what head_share_pairs needs; a block of keys and values, transposed, a strip of
- * weights and, for backward, of dP; for several blocks also Y of a block of queries, and peaked
- * queries (is_peaked), gathered, with weighted sums of V. */
+ * weights and, for backward, of dP; for several blocks also Y of a block of queries with the
+ * largest products and the sums of weights (forward_keys), and peaked queries (is_peaked),
+ * gathered, with weighted sums of V; for one block dK and dV of some queries. */
 typedef struct {
     real *keys, *values, *weights, *slopes;
-    real *y, *peaked, *sums;
+    real *y, *largest, *weight_sums, *peaked, *sums;
+    real *grad_k, *grad_v;
 } workspace;
 
 static bool has_several_blocks(int64_t n_k)
@@ -49,17 +51,13 @@ int64_t R(softmax_state)(int64_t n, int64_t n_k)
     return has_several_blocks(n_k) ? 4 * n : 0;
 }
 
-/* Causal attention does not call head_share_pairs. */
-static int64_t shared_pair_reals(bool causal, int64_t n, int64_t n_k, int64_t d)
-{
-    return causal || !has_several_blocks(n_k) ? 0 : R(pair_reals)(n, KEYS, d);
-}
-
-int64_t R(softmax_reals)(bool causal, int64_t n, int64_t n_k, int64_t d, int64_t dv)
+int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
     int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
-    int64_t queries = head_smaller(QUERIES, n) * dv + MOST_ROWS * (d + dv);
-    return shared_pair_reals(causal, n, n_k, d) + block + (has_several_blocks(n_k) ? queries : 0);
+    if (!has_several_blocks(n_k))
+        return block + KEYS * (d + dv);
+    return R(pair_reals)(n, KEYS, d) + block + head_smaller(QUERIES, n) * (dv + 2) +
+           MOST_ROWS * (d + dv);
 }
 
 /* Null where nothing is kept. */
@@ -74,13 +72,20 @@ static kept_rows rows_of(const head *h)
 static workspace split(const head *h)
 {
     real *free = h->work;
-    head_take(&free, shared_pair_reals(h->desc->causal, h->length, h->key_length, h->d));
+    int64_t queries = head_smaller(QUERIES, h->length);
+    if (has_several_blocks(h->key_length))
+        head_take(&free, R(pair_reals)(h->length, KEYS, h->d));
     workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
     w.weights = head_take(&free, KEYS * MOST_ROWS);
     w.slopes = head_take(&free, KEYS * MOST_ROWS);
-    if (!has_several_blocks(h->key_length))
+    if (!has_several_blocks(h->key_length)) {
+        w.grad_k = head_take(&free, KEYS * h->d);
+        w.grad_v = head_take(&free, KEYS * h->dv);
         return w;
-    w.y = head_take(&free, head_smaller(QUERIES, h->length) * h->dv);
+    }
+    w.y = head_take(&free, queries * h->dv);
+    w.largest = head_take(&free, queries);
+    w.weight_sums = head_take(&free, queries);
     w.peaked = head_take(&free, MOST_ROWS * h->d);
     w.sums = head_take(&free, MOST_ROWS * h->dv);
     return w;
@@ -90,7 +95,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t n = shape->tokens, n_k = shape->key_tokens;
-    *thread_reals = R(softmax_reals)(desc->causal, n, n_k, shape->dim, shape->value_dim);
+    (void)desc;
+    *thread_reals = R(softmax_reals)(n, n_k, shape->dim, shape->value_dim);
     *head_reals = R(softmax_state)(n, n_k);
 }
 
@@ -205,25 +211,36 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
               h->v + k->first * h->v_stride, h->v_stride, 1, out, b->stride);
 }
 
-/* Y of a block of queries, and what is kept of them. */
+/* A block of queries and all keys. */
+static void attend_keys(const head *h, queries *b, const workspace *w)
+{
+    open_queries(h, b);
+    for (key_block k = {0}; next_keys(h, b->first + b->count - 1, false, w, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(b->count - row)) > 0; row += rows)
+            forward_strip(h, b, row, rows, &k, w->weights);
+}
+
+/* Y, and what is kept of the queries. */
+static void close_queries(const head *h, const queries *b)
+{
+    kept_rows kept = rows_of(h);
+    for (int64_t i = 0; i < b->count; i++) {
+        double factor = b->sum[i] != 0 ? 1 / b->sum[i] : 0; /* 0: no key seen, a row of 0 */
+        if (b->sum[i] != 0)
+            R(scale_row)(h->dv, factor, b->out + i * b->stride);
+        if (kept.largest) {
+            kept.largest[b->first + i] = b->largest[i];
+            kept.factor[b->first + i] = (real)factor;
+        }
+    }
+}
+
 static void attend(const head *h, int64_t first, int64_t count, const workspace *w, real *out,
                    int64_t stride)
 {
     queries b = {.first = first, .count = count, .out = out, .stride = stride};
-    kept_rows kept = rows_of(h);
-    open_queries(h, &b);
-    for (key_block k = {0}; next_keys(h, first + b.count - 1, false, w, &k);)
-        for (int64_t row = 0, rows; (rows = strip_rows(b.count - row)) > 0; row += rows)
-            forward_strip(h, &b, row, rows, &k, w->weights);
-    for (int64_t i = 0; i < b.count; i++) {
-        double factor = b.sum[i] != 0 ? 1 / b.sum[i] : 0; /* 0: no key seen, a row of 0 */
-        if (b.sum[i] != 0)
-            R(scale_row)(h->dv, factor, out + i * stride);
-        if (kept.largest) {
-            kept.largest[first + i] = b.largest[i];
-            kept.factor[first + i] = (real)factor;
-        }
-    }
+    attend_keys(h, &b, w);
+    close_queries(h, &b);
 }
 
 static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
@@ -238,9 +255,63 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
     }
 }
 
+/* Whether threads share the keys and not the queries, as of one query of a long text, or of
+ * nystromformer's landmarks. */
+static bool has_few_queries(const head *h)
+{
+    return 0 < h->n && h->n <= QUERIES && 8 * h->n <= h->n_k && h->n_k > SUM_GROUP;
+}
+
+/* All queries and a group of keys. */
+static void forward_keys(const void *own, const head *h, int64_t first, int64_t count)
+{
+    workspace w = split(h);
+    queries b = {.count = h->n, .out = w.y, .stride = h->dv};
+    head group = *h;
+    (void)own;
+    group.first_key = first;
+    group.n_k = count;
+    group.k += first * h->k_stride;
+    group.v += first * h->v_stride;
+    attend_keys(&group, &b, &w);
+    for (int64_t i = 0; i < b.count; i++) {
+        w.largest[i] = b.largest[i];
+        w.weight_sums[i] = (real)b.sum[i];
+    }
+}
+
+/* Adds a group's sums to those of all keys so far, relative to the larger of both maxima. */
+static void add_keys(const void *own, const head *h, int64_t first, int64_t count)
+{
+    queries *all = *(queries *const *)own;
+    double c = core_logit_scale(h->desc, h->d);
+    workspace w = split(h);
+    (void)first, (void)count;
+    for (int64_t i = 0; i < all->count; i++) {
+        real *restrict out = all->out + i * all->stride, *restrict y = w.y + i * h->dv;
+        double above = (double)w.largest[i] - (double)all->largest[i];
+        if (w.largest[i] == -(real)INFINITY) /* no key is seen */
+            continue;
+        double shrink = above > 0 ? exp(-c * above) : 1, factor = above < 0 ? exp(c * above) : 1;
+        for (int64_t e = 0; e < h->dv; e++)
+            out[e] = (real)shrink * out[e] + (real)factor * y[e];
+        if (above > 0)
+            all->largest[i] = w.largest[i];
+        all->sum[i] = all->sum[i] * shrink + (double)w.weight_sums[i] * factor;
+    }
+}
+
 void R(softmax_forward)(const head *h)
 {
-    R(head_share_tokens)(h, h->n, NULL, forward_part);
+    if (!has_few_queries(h)) {
+        R(head_share_tokens)(h, h->n, NULL, forward_part);
+        return;
+    }
+    queries all = {.count = h->n, .out = h->out, .stride = h->out_stride}, *own = &all;
+    open_queries(h, &all);
+    R(head_share)(h, h->n_k, SUM_GROUP, &own, forward_keys, add_keys);
+    close_queries(h, &all);
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
 /* ---- Backward ---- */
@@ -324,6 +395,34 @@ static void backward_one_block(const head *h, const workspace *w)
         }
         add_strip(h, row, rows, &visible, w);
     }
+}
+
+/* Some queries and the one block of keys, whose dK and dV go to the thread's work. Causal heads
+ * have as many queries as keys: one group. */
+static void backward_queries(const void *own, const head *h, int64_t first, int64_t count)
+{
+    workspace w = split(h);
+    head group = *h;
+    (void)own;
+    group.n = count;
+    group.q += first * h->q_stride;
+    group.grad_out += first * h->grad_out_stride;
+    group.grad_q += first * h->grad_q_stride;
+    group.grad_k = w.grad_k;
+    group.grad_v = w.grad_v;
+    group.grad_k_stride = h->d;
+    group.grad_v_stride = h->dv;
+    memset(w.grad_k, 0, (size_t)(h->n_k * h->d) * sizeof(real));
+    memset(w.grad_v, 0, (size_t)(h->n_k * h->dv) * sizeof(real));
+    backward_one_block(&group, &w);
+}
+
+static void add_queries(const void *own, const head *h, int64_t first, int64_t count)
+{
+    workspace w = split(h);
+    (void)own, (void)first, (void)count;
+    head_add_rows(h->n_k, h->d, w.grad_k, h->grad_k, h->grad_k_stride);
+    head_add_rows(h->n_k, h->dv, w.grad_v, h->grad_v, h->grad_v_stride);
 }
 
 /* Rows whose largest weight P_im is above 1/2 have the pivot dP_im. As the other weights are small,
@@ -438,20 +537,20 @@ static void backward_pairs(const head *h)
             backward_strip(h, &kept, row, rows, &k, &w);
 }
 
+/* With one block of keys, dK may be the same array as dQ only if there is one group of queries. */
+_Static_assert((int)KEYS <= (int)SUM_GROUP, "as many queries as keys are one group");
+
 void R(softmax_backward)(const head *h)
 {
-    if (h->n == 0)
-        return;
-    if (!has_several_blocks(h->key_length)) {
+    if (has_several_blocks(h->key_length)) {
+        R(head_share_tokens)(h, h->n, NULL, measure_part);
+        R(head_share_pairs)(h, KEYS, backward_pairs);
+    } else if (h->n > SUM_GROUP) {
+        R(head_share)(h, h->n, SUM_GROUP, NULL, backward_queries, add_queries);
+    } else if (h->n > 0) {
         workspace w = split(h);
         backward_one_block(h, &w);
-        return;
     }
-    R(head_share_tokens)(h, h->n, NULL, measure_part);
-    if (h->desc->causal || h->positions || h->key_positions)
-        backward_pairs(h);
-    else
-        R(head_share_pairs)(h, KEYS, backward_pairs);
 }
 
 const head_operator R(cpu_operator_softmax) = {

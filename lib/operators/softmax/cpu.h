@@ -9,7 +9,7 @@
  * h->key_length keys or less. h->work holds softmax_reals elements, h->state softmax_state, for
  * these lengths. Backward may be given h->y only if h->state is as forward left it for the same
  * tokens. */
-int64_t R(softmax_reals)(bool causal, int64_t n, int64_t n_k, int64_t d, int64_t dv);
+int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv);
 int64_t R(softmax_state)(int64_t n, int64_t n_k);
 void R(softmax_forward)(const head *h);
 void R(softmax_backward)(const head *h);
