@@ -5,16 +5,23 @@
 #include <float.h>
 #include <string.h>
 
+enum { LINE = 64 }; /* bytes of a cache line */
+
 int64_t R(norm_doubles)(int64_t count)
 {
-    return (count + 1) * (int64_t)(sizeof(double) / sizeof(real)); /* one more for alignment */
+    return (count * (int64_t)sizeof(double) + 2 * LINE) / (int64_t)sizeof(real);
+}
+
+static uintptr_t whole_lines(const void *at)
+{
+    return ((uintptr_t)at + LINE - 1) / LINE * LINE;
 }
 
 double *R(norm_take)(real **free, int64_t count)
 {
-    uintptr_t start = ((uintptr_t)*free + sizeof(double) - 1) / sizeof(double) * sizeof(double);
-    *free += R(norm_doubles)(count);
-    return (double *)start;
+    double *taken = (double *)whole_lines(*free);
+    *free = (real *)whole_lines(taken + count);
+    return taken;
 }
 
 /* The sum of squares of `unit` times strided elements, in as many partial sums as R(dot). */
