@@ -624,7 +624,12 @@ static char *parse_flag(program_options *s, const option *o, const char *value)
     return NULL;
 }
 
-static const option_kind flag_kind = {parse_flag, NULL, NULL};
+static void write_flag(const program_options *s, const option *o, FILE *file)
+{
+    fprintf(file, "%d", *(const bool *)field_of((program_options *)s, o));
+}
+
+static const option_kind flag_kind = {parse_flag, write_flag, NULL};
 
 /* ---- The options ---- */
 

@@ -82,7 +82,7 @@ typedef struct {
 /* The options of `train`; 0 and null if not given. */
 typedef struct {
     int64_t epochs, images, patch, side, heads;
-    bool keep_epochs;
+    bool keep_epochs, f16;
     const char *dataset, *start;
     text_list changes; /* not checked */
 } train_arguments;
@@ -235,6 +235,8 @@ typedef struct {
       .most = 28)                                                                                  \
     X(KEEP_EPOCHS, "keep-epochs", NULL, flag, train.keep_epochs, KEPT,                             \
       "leave the weights of every epoch, too, from the initial ones, epoch 0, on")                 \
+    X(F16, "f16", NULL, flag, train.f16, WHERE_GIVEN,                                              \
+      "write weights in f16, half as long; they are trained and tested in f32")                    \
     X(SIDE, "side", "S", integer, train.side, RESULT,                                              \
       "enlarge the pictures to S x S pixels, a multiple of 28 (default 28)",                       \
       "Pixels are repeated; patches and the landmarks' windows keep their sizes, so that there "   \

@@ -230,6 +230,7 @@ static void report_epoch(const char *name, const trainer *t, const training *pla
 typedef struct {
     char *folder, *weights, *checkpoint;
     bool keep_epochs;
+    atn_dtype dtype; /* of the weights */
 } place;
 
 static int write_weights(const trainer *t, const place *at, const char *file,
@@ -240,7 +241,7 @@ static int write_weights(const trainer *t, const place *at, const char *file,
                                  "\"test_loss\": %.17g, \"version\": \"%s\", \"commit\": \"%s\"}\n",
                                  members, trainer_steps(t), test->accuracy, test->loss, ATN_VERSION,
                                  BUILD_COMMIT);
-    int code = trainer_write(t, at->folder, file, metadata);
+    int code = trainer_write(t, at->folder, file, at->dtype, metadata);
     free(metadata);
     free(members);
     return code;
@@ -309,7 +310,8 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     describe(state, point, name, sizeof name);
     place at = {.folder = must_format("%s/trained", w->s->out),
                 .weights = model_weights_name(&plan->shape, plan->seed),
-                .keep_epochs = w->s->train.keep_epochs};
+                .keep_epochs = w->s->train.keep_epochs,
+                .dtype = w->s->train.f16 ? ATN_F16 : ATN_F32};
     at.checkpoint = must_format("%s.checkpoint", at.weights);
     char *path = must_format("%s/%s", at.folder, at.checkpoint);
     trainer *t;

@@ -10,7 +10,8 @@
 
 #define TRAIN_OPTIONS                                                                              \
     OPTION_OPERATOR, OPTION_CHANGE, OPTION_SEED, OPTION_EPOCHS, OPTION_IMAGES, OPTION_PATCH,       \
-        OPTION_SIDE, OPTION_TRAIN_HEADS, OPTION_START, OPTION_KEEP_EPOCHS, OPTION_DATASET
+        OPTION_SIDE, OPTION_TRAIN_HEADS, OPTION_START, OPTION_KEEP_EPOCHS, OPTION_F16,             \
+        OPTION_DATASET
 
 extern const experiment train;
 extern const verb train_verb;

@@ -393,16 +393,21 @@ training_epoch trainer_epoch(const trainer *t, int64_t epoch)
 
 /* ---- Files ---- */
 
-int trainer_write(const trainer *t, const char *folder, const char *name, const char *metadata)
+int trainer_write(const trainer *t, const char *folder, const char *name, atn_dtype dtype,
+                  const char *metadata)
 {
     const model *m = &t->m;
+    size_t size = atn_dtype_size(dtype);
     npz_array *arrays = must_allocate((size_t)m->parameter_count, sizeof *arrays);
+    char *values = must_allocate((size_t)m->size, size);
+    atn_convert(dtype, values, ATN_F32, t->parameters, m->size);
     for (int64_t i = 0; i < m->parameter_count; i++) {
         const model_parameter *p = &m->parameters[i];
         arrays[i] =
-            (npz_array){p->name, ATN_F32, p->dimensions, p->shape, t->parameters + p->offset};
+            (npz_array){p->name, dtype, p->dimensions, p->shape, values + (size_t)p->offset * size};
     }
     int code = npz_write(folder, name, m->parameter_count, arrays, metadata);
+    free(values);
     free(arrays);
     return code;
 }

@@ -71,7 +71,8 @@ training_epoch trainer_epoch(const trainer *t, int64_t epoch);
 /* trainer_write writes the weights, with a text that describes them. trainer_save writes everything
  * that trainer_resume needs to continue; trainer_resume returns EXIT_USAGE if the file is of
  * another plan. All return an exit code; a failure has been reported. */
-int trainer_write(const trainer *t, const char *folder, const char *name, const char *metadata);
+int trainer_write(const trainer *t, const char *folder, const char *name, atn_dtype dtype,
+                  const char *metadata);
 int trainer_save(const trainer *t, const char *folder, const char *name);
 int trainer_resume(trainer *t, const char *path);
 

@@ -8,7 +8,7 @@ page=$(realpath "$2")
 
 # The names of long options in what is read.
 options() {
-    grep -oE -e '--[a-z][a-z-]*' | sort -u
+    grep -oE -e '--[a-z][a-z0-9-]*' | sort -u
 }
 
 # expect_same NAME: whether `page` and `program` hold the same lines.
@@ -34,7 +34,7 @@ expect_same "every verb in the synopsis, and no more"
 while read -r verb; do
     awk -v verb="$verb" '/^\.S[sh]/ { on = $0 == ".Ss " verb; takes = 0 } /(^| )(T|t)ake/ { takes = 1 }
         on && takes && /^\.Fl|^Fl/' text | options >of_page
-    "$program" "$verb" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | options >of_program
+    "$program" "$verb" --help | sed -n 's/^  \(--[a-z][a-z0-9-]*\).*/\1/p' | options >of_program
     expect_same "the options of $verb"
     [ -s of_page ]
     check "some options of $verb" $?
@@ -48,14 +48,14 @@ done <verbs
     "$program" run all --help
     echo '  --version  here'
 } >help
-sed -n 's/^  \(--[a-z-]*\) .*/\1/p' help | options >of_program
-sed -n 's/^\.It Fl \(--[a-z-]*\).*/\1/p' text | sort >of_page
+sed -n 's/^  \(--[a-z][a-z0-9-]*\) .*/\1/p' help | options >of_program
+sed -n 's/^\.It Fl \(--[a-z][a-z0-9-]*\).*/\1/p' text | sort >of_page
 expect_same "every option is explained once, and no more"
-sed -n 's/^  \(--[a-z-]*\) [A-Z].*/\1/p' help | options >of_program
-sed -n 's/^\.It Fl \(--[a-z-]*\) Ar .*/\1/p' text | sort >of_page
+sed -n 's/^  \(--[a-z][a-z0-9-]*\) [A-Z].*/\1/p' help | options >of_program
+sed -n 's/^\.It Fl \(--[a-z][a-z0-9-]*\) Ar .*/\1/p' text | sort >of_page
 expect_same "those with an argument"
 options <text >of_page
-sed -n 's/^  \(--[a-z-]*\) .*/\1/p' help | options >of_program
+sed -n 's/^  \(--[a-z][a-z0-9-]*\) .*/\1/p' help | options >of_program
 expect_same "no other option is mentioned"
 sort -c of_program && [ "$(sed -n 's/^\.It Fl -//p' "$page" | sort -c 2>&1)" = '' ]
 check "options in alphabetical order" $?

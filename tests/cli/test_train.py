@@ -139,6 +139,22 @@ def numbers(path, name):
     return struct.unpack(f"<{(len(content) - 128) // 4}f", content[128:])
 
 
+def halves():
+    """--f16: the same training, its weights rounded to the nearest f16, and read again."""
+    run("--threads", "2", "--f16", "--out", "halves")
+    check(rows("halves") == rows("one"), "f16 changes no row")
+    for name in weights("one"):
+        with zipfile.ZipFile(f"one/trained/{name}") as wide, zipfile.ZipFile(f"halves/trained/{name}") as narrow:
+            check(wide.namelist() == narrow.namelist(), f"{name}: the arrays")
+            check(wide.read("metadata.json") == narrow.read("metadata.json"), f"{name}: what it says")
+            for array in set(wide.namelist()) - {"metadata.json"}:
+                values, content = numbers(f"one/trained/{name}", array), narrow.read(array)
+                check(b"'<f2'" in content[:128] and content[128:] == struct.pack(f"<{len(values)}e", *values), f"{name}: {array}")
+    words = ["run", "spectral/softmax", "--n", "49", "--samples", "1", "--input", "trained:halves/trained/sima-paper-seed1.npz"]
+    child = subprocess.run([program, *words, "--out", "tokens"], capture_output=True, text=True)
+    check(child.returncode == 0, f"{words}: {child.stderr}")
+
+
 BRIEF = ["train", "--dataset", "data", "--epochs", "1", "--images", "64"]
 SHORT = [*BRIEF, "--patch", "4", "--operator", "sima"]
 
@@ -368,7 +384,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, columns, options, kept_epochs, shapes, changes, starts, odd_checkpoints, stopped_runs, shards, refused, shipped):
+    for step in (whole_runs, columns, options, kept_epochs, halves, shapes, changes, starts, odd_checkpoints, stopped_runs, shards, refused, shipped):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")

@@ -604,7 +604,7 @@ static training_score train_network(const char *name, const fashion_set *set)
         cr_assert_eq(trainer_step(t), EXIT_PASS);
     cr_assert_eq(trainer_test(t, &score), EXIT_PASS);
     char *members = trainer_plan(t), *metadata = must_format("{%s}", members);
-    cr_assert_eq(trainer_write(t, ".", "w.npz", metadata), EXIT_PASS);
+    cr_assert_eq(trainer_write(t, ".", "w.npz", ATN_F32, metadata), EXIT_PASS);
     free(metadata);
     free(members);
     trainer_free(t);
