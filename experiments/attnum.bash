@@ -111,7 +111,7 @@ _attnum() {
         'index($0, start) == 1 && substr($0, length(start) + 1, 1) != " " { print $2 }')
     case $word:$argument:$current in
     --?*:?*:*) _attnum_value "$word" "$argument" "$current" "${command[@]}" ;;
-    *:*:-*) _attnum_offer "$current" "$(printf '%s\n' "$help" | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" ;;
+    *:*:-*) _attnum_offer "$current" "$(printf '%s\n' "$help" | sed -n 's/^  \(--[a-z][a-z0-9-]*\).*/\1/p')" ;;
     *) _attnum_operand "$(printf '%s\n' "$help" | sed -n 's/^usage: attnum //p')" "$current" "$program" ;;
     esac
 }

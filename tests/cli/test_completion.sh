@@ -55,7 +55,7 @@ check "is registered" $?
 
 # ---- every option of every verb, and of every experiment ----
 options_of() {
-    "$program" "$@" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | sort
+    "$program" "$@" --help | sed -n 's/^  \(--[a-z][a-z0-9-]*\).*/\1/p' | sort
 }
 for verb in $("$program" --help | sed -n 's/^  attnum \([a-z][a-z]*\) .*/\1/p'); do
     complete_line attnum "$verb" --
