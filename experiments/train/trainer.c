@@ -401,6 +401,14 @@ int trainer_write(const trainer *t, const char *folder, const char *name, atn_dt
     npz_array *arrays = must_allocate((size_t)m->parameter_count, sizeof *arrays);
     char *values = must_allocate((size_t)m->size, size);
     atn_convert(dtype, values, ATN_F32, t->parameters, m->size);
+    for (int64_t i = 0; dtype == ATN_F16 && i < m->size; i++)
+        if (fabsf(t->parameters[i]) >= 65520) { /* rounds to infinity */
+            report_error("%s/%s: a weight of %g is beyond f16", folder, name,
+                         (double)t->parameters[i]);
+            free(values);
+            free(arrays);
+            return EXIT_ENVIRONMENT;
+        }
     for (int64_t i = 0; i < m->parameter_count; i++) {
         const model_parameter *p = &m->parameters[i];
         arrays[i] =

@@ -142,11 +142,12 @@ typedef struct atn_plan atn_plan;
  *
  *   per thread  blocks of tokens and what the operator sums up over them (softmax, gaussian and
  *               nystromformer on the CPU: dQ of up to 4096 queries); with padding, one
- *               head's tokens and gradients; causal backward: two numbers per query; lsh: every
- *               round's order of the tokens and, for backward, n (d + value_dim)
+ *               head's tokens and gradients; lsh: every round's order of the tokens and, for
+ *               backward, n (d + value_dim)
  *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
  *               tokens (soft: one for each chunk of at least 32 m tokens); others but softmax,
- *               gaussian and lsh: norms and sums over tokens, d value_dim or M value_dim numbers
+ *               gaussian and lsh: norms and sums over tokens, d value_dim or M value_dim numbers;
+ *               causal: two numbers per query
  *   per head    the gradient of every parameter that is given and has one, so for linformer's E
  *               as much as E
  *

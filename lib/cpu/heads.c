@@ -99,16 +99,16 @@ static bool masked(const call *c)
 }
 
 /* The threads that work on one head: all of them, one head after the other, if a head's tokens give
- * work to more threads than there are heads. With padding one thread copies a head's tokens, so
- * that sharing pays only if there is one head. */
+ * work to more threads than there are heads. With padding one thread copies a head's tokens: it is
+ * shared in part. */
 static int threads_of_head(const call *c)
 {
     const atn_attention_shape *s = &c->heads->shape;
     int64_t pieces = s->batch * s->heads, threads = c->heads->threads;
-    int64_t tokens = s->tokens > s->key_tokens ? s->tokens : s->key_tokens;
-    int64_t groups = (tokens + SUM_GROUP - 1) / SUM_GROUP;
-    bool pays = pieces == 1 || (!masked(c) && head_smaller(threads, groups) > pieces);
-    return c->op->shares && pays ? (int)threads : 1;
+    int64_t groups = (head_smaller(s->tokens, s->key_tokens) + SUM_GROUP - 1) / SUM_GROUP;
+    bool in_part = c->op->shares == HEAD_SHARED_IN_PART || c->heads->desc.causal || masked(c);
+    bool pays = pieces == 1 || (!in_part && head_smaller(threads, groups) > pieces);
+    return c->op->shares != HEAD_ALONE && pays ? (int)threads : 1;
 }
 
 /* Which thread's memory is used outside head_share. */

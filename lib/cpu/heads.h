@@ -39,6 +39,14 @@ typedef struct {
 } R(head);
 typedef R(head) head;
 
+#ifndef CPU_HEAD_SHARING
+#define CPU_HEAD_SHARING
+/* How much of the work of before, forward and backward is divided by head_share or head_scan: if
+ * there are fewer heads than threads, the heads may come one after the other, each with all
+ * threads. In part: that pays only if there is one head, and so it is of every causal head. */
+typedef enum { HEAD_ALONE, HEAD_SHARED_IN_PART, HEAD_SHARED } head_sharing;
+#endif
+
 /* Every call runs these functions in this order, each over all heads, and skips those that are
  * null. Only join and backward_join run once, for the states of all finite heads of the batch:
  *   forward:  before, join, forward
@@ -52,9 +60,7 @@ typedef struct {
     void (*join)(int64_t count, real *const *states);
     void (*backward_join)(int64_t count, real *const *states);
     void (*after)(const head *h);
-    /* Most of the work of before, forward and backward is divided by head_share: if there are fewer
-     * heads than threads, the heads may come one after the other, each with all threads. */
-    bool shares;
+    head_sharing shares;
     /* backward overwrites grad_q, grad_v and, if it is not the same memory as grad_q, grad_k, which
      * are not initialised before it. */
     bool overwrites;
@@ -112,7 +118,7 @@ static inline void head_search(const head *h, int64_t rows, int64_t cols, const 
 /* Runs part(own, h, first, count) for groups of `group` of so many tokens (the last may have
  * fewer), on h->threads threads, each with work of its own. The calling thread takes part with
  * h->work itself: a part must not write there what its caller still reads. Of the state and of
- * shared arrays a part writes only the elements of its own tokens. add, if not null, is called
+ * shared arrays a part writes only elements that no other part writes. add, if not null, is called
  * after each part, on its thread and in the order of the tokens, so that sums of what parts leave
  * in their work have the same bits for any number of threads. */
 typedef void R(head_part)(const void *own, const head *h, int64_t first, int64_t count);
@@ -127,11 +133,15 @@ enum { SUM_GROUP = 512 };
  * of a multiple of HEAD_BLOCK. */
 void R(head_share_tokens)(const head *h, int64_t tokens, const void *own, head_part *part);
 
-/* Prefix sums over groups of tokens, for parts that need those of all groups before: sum leaves a
- * group's in its work, take copies what all groups before have given, add adds the group's to it,
- * and part, which finds in its work what take left, leaves there the same sums as sum; after (or
- * null) is called after part. take, add and after are called in the order of the tokens. One thread
- * needs no sum. */
+/* Prefix sums, for parts that need the sums of all groups before their own. For each group, of a
+ * multiple of HEAD_BLOCK tokens:
+ *   sum    leaves the group's own sums in its work; take must keep them
+ *   take   copies the sums of the groups before to its work
+ *   add    adds the group's to those
+ *   part   does the work, and leaves the group's own sums in its work as `sum` does
+ *   after  or null
+ * take, add and after run in the order of the tokens, on any thread, with the work of the group's
+ * thread. One thread takes, does its part and adds, without sum. */
 typedef struct {
     head_part *sum, *take, *add, *part, *after;
 } R(head_scan_parts);

@@ -54,7 +54,7 @@ def command_of(unit, like, copy):
         else:
             kept.append(word)
     language = ["-x", "c++"] if unit.endswith(".cu") else []
-    return [*kept, "-fsyntax-only", *language, str(copy / unit)]
+    return [*kept, "-fsyntax-only", "-Werror", *language, str(copy / unit)]
 
 
 def compiles(copy):

@@ -290,8 +290,8 @@ static void expect_same_gradients(const attention_run *want, const attention_run
 }
 
 /* More than one block of keys, where softmax's backward reads what forward kept of each query: with
- * Y and without, in parts of a head and as a whole, with most weights on one key, and in
- * nystromformer, for which m = n is softmax. */
+ * few queries of many keys, with Y and without, in parts of a head and as a whole, with most
+ * weights on one key, and in nystromformer, for which m = n is softmax. */
 Test(calls, softmax_after_forward_has_the_same_bits)
 {
     static const struct {
@@ -299,31 +299,35 @@ Test(calls, softmax_after_forward_has_the_same_bits)
         int64_t tokens, heads, landmarks;
         bool causal, padding, optional; /* optional: with nystromformer's residual */
         double factor;                  /* of Q */
+        int64_t keys;                   /* 0: as many */
     } rows[] = {
-        {ATN_SOFTMAX, 300, 1, 0, false, false, false, 1},
-        {ATN_SOFTMAX, 300, 5, 0, false, false, false, 1},
-        {ATN_SOFTMAX, 300, 1, 0, true, false, false, 1},
-        {ATN_SOFTMAX, 300, 2, 0, false, true, false, 1},
-        {ATN_SOFTMAX, 900, 1, 0, false, false, false, 30},
-        {ATN_SOFTMAX, 900, 1, 0, true, false, false, 30},
-        {ATN_NYSTROMFORMER, 300, 2, 300, false, false, false, 1},
-        {ATN_NYSTROMFORMER, 300, 2, 300, false, false, true, 1},
-        {ATN_NYSTROMFORMER, 300, 2, 9, false, false, false, 1},
-        {ATN_NYSTROMFORMER, 300, 1, 9, false, false, true, 1},
-        {ATN_NYSTROMFORMER, 300, 1, 270, false, false, false, 1},
-        {ATN_NYSTROMFORMER, 300, 1, 270, false, false, true, 1},
+        {ATN_SOFTMAX, 300, 1, 0, false, false, false, 1, 0},
+        {ATN_SOFTMAX, 300, 5, 0, false, false, false, 1, 0},
+        {ATN_SOFTMAX, 300, 1, 0, true, false, false, 1, 0},
+        {ATN_SOFTMAX, 300, 2, 0, false, true, false, 1, 0},
+        {ATN_SOFTMAX, 900, 1, 0, false, false, false, 30, 0},
+        {ATN_SOFTMAX, 900, 1, 0, true, false, false, 30, 0},
+        {ATN_SOFTMAX, 66, 1, 0, false, false, false, 1, 1100},
+        {ATN_SOFTMAX, 66, 2, 0, false, true, false, 30, 1100},
+        {ATN_NYSTROMFORMER, 300, 2, 300, false, false, false, 1, 0},
+        {ATN_NYSTROMFORMER, 300, 2, 300, false, false, true, 1, 0},
+        {ATN_NYSTROMFORMER, 300, 2, 9, false, false, false, 1, 0},
+        {ATN_NYSTROMFORMER, 300, 1, 9, false, false, true, 1, 0},
+        {ATN_NYSTROMFORMER, 300, 1, 270, false, false, false, 1, 0},
+        {ATN_NYSTROMFORMER, 300, 1, 270, false, false, true, 1, 0},
     };
     atn_context *context = fixture_context(4, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows && fixture_device() == ATN_CPU; i++)
         for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
-            attention_choice choice = {.op = rows[i].op,
-                                       .dtype = (atn_dtype)dtype,
-                                       .shape = {1, rows[i].heads, rows[i].tokens, 5, 4, 0},
-                                       .causal = rows[i].causal,
-                                       .padding = rows[i].padding,
-                                       .optional = rows[i].optional,
-                                       .cross = true,
-                                       .seed = 61};
+            attention_choice choice = {
+                .op = rows[i].op,
+                .dtype = (atn_dtype)dtype,
+                .shape = {1, rows[i].heads, rows[i].tokens, 5, 4, rows[i].keys},
+                .causal = rows[i].causal,
+                .padding = rows[i].padding,
+                .optional = rows[i].optional,
+                .cross = true,
+                .seed = 61};
             attention_case c = attention_case_make(&choice);
             c.desc.nystromformer.landmarks =
                 rows[i].landmarks; /* the case itself has less than n */

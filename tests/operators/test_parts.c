@@ -125,6 +125,82 @@ Test(parts, few_valid_queries)
     atn_context_free(context);
 }
 
+/* All logits overflow, with few queries and with many, of a few keys and of many. */
+Test(parts, overflowing_logits)
+{
+    static const atn_operator ops[] = {ATN_SOFTMAX, ATN_NYSTROMFORMER};
+    static const int64_t sizes[][2] = {{20, 100}, {20, 600}, {200, 600}};
+    atn_context *context = fixture_context(2, NULL);
+    for (int op = 0; op < 2; op++)
+        for (int i = 0; i < 3; i++) {
+            attention_choice choice = {.op = ops[op],
+                                       .dtype = ATN_F32,
+                                       .shape = {1, 1, sizes[i][0], 3, 2, sizes[i][1]},
+                                       .cross = true,
+                                       .seed = 20};
+            attention_case c = attention_case_make(&choice);
+            for (int64_t e = 0; e < attention_case_queries(&c); e++)
+                c.q[e] = 1e20;
+            for (int64_t e = 0; e < attention_case_keys(&c); e++)
+                c.k[e] = -1e20;
+            attention_run r = attention_run_make(&c, 0);
+            cr_expect_eq(attention_run_forward(&r, context), ATN_NONFINITE, "%s",
+                         attention_case_label(&c));
+            attention_run_free(&r);
+            attention_case_free(&c);
+        }
+    atn_context_free(context);
+}
+
+/* Leaves out rows first .. last - 1. */
+static void drop_rows(int64_t rows, int64_t first, int64_t last, int64_t cols, double *x)
+{
+    memmove(x + first * cols, x + last * cols, (size_t)((rows - last) * cols) * sizeof *x);
+}
+
+/* Causal, and a group of 512 tokens is padding, the first, one between or the last: as if it were
+ * not there. */
+Test(parts, padded_groups)
+{
+    enum { TOKENS = 2000, GROUP = 512, D = 3, DV = 2 };
+    static const atn_operator ops[] = {ATN_SOFTMAX, ATN_PERFORMER, ATN_ELU};
+    static const int64_t widths[] = {DV, D, D, DV};
+    for (int op = 0; op < 3; op++)
+        for (int64_t first = 0; first < TOKENS; first += GROUP) {
+            attention_choice choice = {.op = ops[op],
+                                       .dtype = ATN_F64,
+                                       .shape = {1, 1, TOKENS, D, DV, 0},
+                                       .cross = true,
+                                       .padding = true,
+                                       .causal = true,
+                                       .seed = 21};
+            attention_case c = attention_case_make(&choice);
+            int64_t last = first + GROUP < TOKENS ? first + GROUP : TOKENS, count, left;
+            int64_t rows = TOKENS - last + first;
+            double *const inputs[] = {c.dout, c.q, c.k, c.v};
+            for (int64_t i = 0; i < TOKENS; i++)
+                c.query_mask[i] = c.key_mask[i] = i < first || i >= last;
+            double *padded = results(&c, &count);
+            for (int x = 0; x < 4; x++)
+                drop_rows(TOKENS, first, last, widths[x], inputs[x]);
+            c.query_mask = c.key_mask = NULL;
+            c.shape.tokens = c.shape.key_tokens = rows;
+            double *whole = results(&c, &left), apart = 0;
+            cr_assert(count == TOKENS * (2 * D + 2 * DV) && left == rows * (2 * D + 2 * DV));
+            for (int64_t x = 0, from = 0, to = 0; x < 4; x++) {
+                drop_rows(TOKENS, first, last, widths[x], padded + from);
+                apart = fmax(apart, judge_relative(rows * widths[x], padded + from, whole + to));
+                from += TOKENS * widths[x];
+                to += rows * widths[x];
+            }
+            cr_expect(apart <= 1e-13, "%s, from %d on: %.3g", attention_case_label(&c), (int)first,
+                      apart);
+            free(padded);
+            free(whole);
+            attention_case_free(&c);
+        }
+}
+
 static void reverse_rows(int64_t rows, int64_t cols, double *x)
 {
     for (int64_t i = 0; i < rows / 2; i++)

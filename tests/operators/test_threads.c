@@ -49,11 +49,11 @@ Test(threads, forward_has_the_same_bits)
 }
 
 /* Fewer heads than threads, of so many tokens, with values of size `values` if that is above 1. */
-static void check_few_heads(atn_operator op, int64_t heads, int64_t tokens, attention_choice choice,
-                            double values)
+static void check_few_heads(atn_operator op, int64_t heads, int64_t tokens, int64_t keys,
+                            attention_choice choice, double values)
 {
     choice.op = op;
-    choice.shape = (atn_attention_shape){1, heads, tokens, 6, 6, 0};
+    choice.shape = (atn_attention_shape){1, heads, tokens, 6, 6, keys};
     choice.sampling = ATN_SAMPLING_WINDOW;
     choice.seed = 9;
     attention_case c = attention_case_make(&choice);
@@ -96,15 +96,19 @@ Test(threads, few_heads_have_the_same_bits)
     };
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
         for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-            check_few_heads((atn_operator)op, 1, 1000, choices[i], 1);
+            check_few_heads((atn_operator)op, 1, 1000, 0, choices[i], 1);
             if (i < 2)
-                check_few_heads((atn_operator)op, 1, 1000, choices[i], 1e308);
+                check_few_heads((atn_operator)op, 1, 1000, 0, choices[i], 1e308);
             else
-                check_few_heads((atn_operator)op, 2, 1700, choices[i], 1);
+                check_few_heads((atn_operator)op, 2, 1700, 0, choices[i], 1);
+            if (choices[i].cross) { /* few queries of many keys, and the reverse */
+                check_few_heads((atn_operator)op, 1, 66, 1100, choices[i], 1);
+                check_few_heads((atn_operator)op, 1, 1100, 70, choices[i], 1);
+            }
         }
     for (int i = 0; i < 2; i++) {
-        check_few_heads(ATN_SOFTMAX, 1, 4500, choices[i], 1);
-        check_few_heads(ATN_GAUSSIAN, 1, 4500, choices[i], 1);
+        check_few_heads(ATN_SOFTMAX, 1, 4500, 0, choices[i], 1);
+        check_few_heads(ATN_GAUSSIAN, 1, 4500, 0, choices[i], 1);
     }
 }
 

@@ -161,7 +161,7 @@ const head_operator R(cpu_operator_cosformer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .shares = true,
+    .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
 };

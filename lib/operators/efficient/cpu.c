@@ -319,7 +319,7 @@ const head_operator R(cpu_operator_efficient) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .shares = true,
+    .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
 };

@@ -86,7 +86,7 @@ const head_operator R(cpu_operator_elu) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .shares = true,
+    .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
 };

@@ -502,7 +502,7 @@ static void add_queries(const void *map, const head *h, int64_t first, int64_t c
 static void backward_keys(const void *map, const head *h, int64_t first, int64_t count)
 {
     linear l = open_linear(h, map);
-    clear_part(&l);
+    memset(l.found, 0, LINEAR_FOUND * sizeof(double));
     for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
         token_block keys = load(&l, true, (first + i) / HEAD_BLOCK);
         finish_keys(&l, &keys, NULL);
@@ -521,7 +521,10 @@ static void backward_all(const linear *l)
 {
     const head *h = l->h;
     R(head_share)(h, h->n, SUM_GROUP, l->map, backward_queries, add_queries);
-    R(head_share)(h, h->n_k, SUM_GROUP, l->map, backward_keys, add_found);
+    if (l->map->add)
+        R(head_share)(h, h->n_k, SUM_GROUP, l->map, backward_keys, add_found);
+    else
+        R(head_share_tokens)(h, h->n_k, l->map, backward_keys);
 }
 
 /* ---- Causal backward: dq of groups forwards, then dk and dv of groups backwards ---- */

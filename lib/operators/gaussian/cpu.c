@@ -131,5 +131,5 @@ const head_operator R(cpu_operator_gaussian) = {
     .sizes = sizes,
     .forward = forward,
     .backward = backward,
-    .shares = true,
+    .shares = HEAD_SHARED,
 };

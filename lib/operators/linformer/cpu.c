@@ -232,7 +232,7 @@ const head_operator R(cpu_operator_linformer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .shares = true,
+    .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
 };

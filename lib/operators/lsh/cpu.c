@@ -94,7 +94,7 @@ static pieces split(const head *h)
     return p;
 }
 
-/* The head's pieces, with the memory of the thread that h is of. */
+/* The head's pieces, with the block memory of h's thread. */
 static pieces pieces_on(const pieces *whole, const head *h)
 {
     pieces p = *whole;
@@ -210,7 +210,7 @@ static block block_at(const pieces *p, int64_t start, int64_t offset)
 typedef struct {
     const pieces *whole;
     const pass *over;
-    int64_t start;     /* of the queries that are counted from 0 */
+    int64_t start;     /* where in the sequence the first query is */
     bool before, same; /* the chunk before the queries', cyclically; the queries' chunk */
 } walk;
 
@@ -426,7 +426,7 @@ static void normalised_backward(const void *own, const head *h, int64_t first, i
     }
 }
 
-/* In a round every token is a key of its own chunk and of the next one, one after the other. But
+/* In a round every token is a key of its own chunk and of the next one, in two passes. But
  * the first chunk meets keys of the round before, which may be of any chunk in this one: alone. */
 static void backward(const head *h)
 {
@@ -446,4 +446,4 @@ static void backward(const head *h)
 }
 
 const head_operator R(cpu_operator_lsh) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .shares = true};
+    .sizes = sizes, .forward = forward, .backward = backward, .shares = HEAD_SHARED};

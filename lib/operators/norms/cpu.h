@@ -6,7 +6,8 @@
 
 #include "cpu/heads.h"
 
-/* The elements that hold `count` doubles at any alignment, and the doubles taken from *free. */
+/* The elements that `count` doubles take at most, and the doubles taken from *free: they, and what
+ * is left, begin at cache lines. */
 int64_t R(norm_doubles)(int64_t count);
 double *R(norm_take)(real **free, int64_t count);
 

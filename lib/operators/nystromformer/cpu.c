@@ -223,10 +223,13 @@ static void form_means(const void *own, const head *h, int64_t first, int64_t co
 static void means_backward(const void *own, const head *h, int64_t first, int64_t count)
 {
     const averaged *a = own;
-    for (int64_t i = first; i < first + count; i++)
-        for (int64_t t = segment_first(a, i); t < segment_first(a, i + 1); t++)
+    for (int64_t i = first; i < first + count; i++) {
+        const real *mean = a->means + i * h->d, size = (real)segment_size(&a->s, i);
+        int64_t last = segment_first(a, i + 1);
+        for (int64_t t = segment_first(a, i); t < last; t++)
             for (int64_t c = 0; c < h->d; c++)
-                a->x[t * a->stride + c] += a->means[i * h->d + c] / (real)segment_size(&a->s, i);
+                a->x[t * a->stride + c] += mean[c] / size;
+    }
 }
 
 static void share_means(const head *h, const averaged *a, head_part *part)
@@ -329,6 +332,7 @@ static void residual_backward(const void *own, const head *h, int64_t first, int
     const atn_tensor *filter = &h->desc->residual;
     const real *taps = head_matrix(filter, h->index);
     double *sums = split(h).tap_sums;
+    bool wanted = h->grad_parameters[ATN_PARAMETER_RESIDUAL] != NULL;
     (void)own;
     memset(sums, 0, (size_t)filter->rows * sizeof *sums);
     for (int64_t j = first; j < first + count; j++) {
@@ -337,7 +341,8 @@ static void residual_backward(const void *own, const head *h, int64_t first, int
         for (; i < h->n && core_position(h->positions, i) <= last; i++) {
             const real *dy = h->grad_out + i * h->grad_out_stride;
             int64_t tap = last - core_position(h->positions, i);
-            sums[tap] += R(dot)(h->dv, dy, h->v + j * h->v_stride);
+            if (wanted)
+                sums[tap] += R(dot)(h->dv, dy, h->v + j * h->v_stride);
             for (int64_t c = 0; c < h->dv; c++)
                 h->grad_v[j * h->grad_v_stride + c] += taps[tap] * dy[c];
         }
@@ -453,4 +458,4 @@ const head_operator R(cpu_operator_nystromformer) = {.sizes = sizes,
                                                      .join = join,
                                                      .backward_join = backward_join,
                                                      .after = after,
-                                                     .shares = true};
+                                                     .shares = HEAD_SHARED_IN_PART};

@@ -285,7 +285,7 @@ const head_operator R(cpu_operator_performer) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .shares = true,
+    .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
 };

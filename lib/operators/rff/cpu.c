@@ -98,7 +98,7 @@ const head_operator R(cpu_operator_rff) = {
     .before = before,
     .forward = forward,
     .backward = backward,
-    .shares = true,
+    .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
 };

@@ -350,6 +350,6 @@ const head_operator R(cpu_operator_sima) = {.sizes = sizes,
                                             .before = before,
                                             .forward = forward,
                                             .backward = backward,
-                                            .shares = true,
+                                            .shares = HEAD_SHARED,
                                             .propagates = true,
                                             .overwrites = true};

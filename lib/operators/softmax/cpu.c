@@ -33,11 +33,12 @@ typedef struct {
 
 /* A thread's: what head_share_pairs needs; a block of keys and values, transposed, a strip of
  * weights and, for backward, of dP; for several blocks also Y of a block of queries with the
- * largest products and the sums of weights (forward_keys), and peaked queries (is_peaked),
- * gathered, with weighted sums of V; for one block dK and dV of some queries. */
+ * largest products and the sums of weights (forward_keys), Y of few queries (softmax_backward), and
+ * peaked queries (is_peaked), gathered, with weighted sums of V; for one block dK and dV of some
+ * queries. */
 typedef struct {
     real *keys, *values, *weights, *slopes;
-    real *y, *largest, *weight_sums, *peaked, *sums;
+    real *y, *largest, *weight_sums, *few_y, *peaked, *sums;
     real *grad_k, *grad_v;
 } workspace;
 
@@ -56,7 +57,7 @@ int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
     int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
     if (!has_several_blocks(n_k))
         return block + KEYS * (d + dv);
-    return R(pair_reals)(n, KEYS, d) + block + head_smaller(QUERIES, n) * (dv + 2) +
+    return R(pair_reals)(n, KEYS, d) + block + head_smaller(QUERIES, n) * (2 * dv + 2) +
            MOST_ROWS * (d + dv);
 }
 
@@ -84,6 +85,7 @@ static workspace split(const head *h)
         return w;
     }
     w.y = head_take(&free, queries * h->dv);
+    w.few_y = head_take(&free, queries * h->dv);
     w.largest = head_take(&free, queries);
     w.weight_sums = head_take(&free, queries);
     w.peaked = head_take(&free, MOST_ROWS * h->d);
@@ -290,7 +292,7 @@ static void add_keys(const void *own, const head *h, int64_t first, int64_t coun
     for (int64_t i = 0; i < all->count; i++) {
         real *restrict out = all->out + i * all->stride, *restrict y = w.y + i * h->dv;
         double above = (double)w.largest[i] - (double)all->largest[i];
-        if (w.largest[i] == -(real)INFINITY) /* no key is seen */
+        if (w.weight_sums[i] == 0) /* no key is seen; NaN where a product overflowed */
             continue;
         double shrink = above > 0 ? exp(-c * above) : 1, factor = above < 0 ? exp(c * above) : 1;
         for (int64_t e = 0; e < h->dv; e++)
@@ -301,16 +303,21 @@ static void add_keys(const void *own, const head *h, int64_t first, int64_t coun
     }
 }
 
+static void attend_few(const head *h, real *out, int64_t stride)
+{
+    queries all = {.count = h->n, .out = out, .stride = stride}, *own = &all;
+    open_queries(h, &all);
+    R(head_share)(h, h->n_k, SUM_GROUP, &own, forward_keys, add_keys);
+    close_queries(h, &all);
+}
+
 void R(softmax_forward)(const head *h)
 {
     if (!has_few_queries(h)) {
         R(head_share_tokens)(h, h->n, NULL, forward_part);
         return;
     }
-    queries all = {.count = h->n, .out = h->out, .stride = h->out_stride}, *own = &all;
-    open_queries(h, &all);
-    R(head_share)(h, h->n_k, SUM_GROUP, &own, forward_keys, add_keys);
-    close_queries(h, &all);
+    attend_few(h, h->out, h->out_stride);
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
@@ -537,13 +544,26 @@ static void backward_pairs(const head *h)
             backward_strip(h, &kept, row, rows, &k, &w);
 }
 
+/* Means by the Y that forward left, or by one that is computed as forward does. */
+static void measure_all(const head *h)
+{
+    head with_y = *h;
+    if (!h->y && has_few_queries(h)) {
+        workspace w = split(h);
+        attend_few(h, w.few_y, h->dv);
+        with_y.y = w.few_y;
+        with_y.y_stride = h->dv;
+    }
+    R(head_share_tokens)(&with_y, h->n, NULL, measure_part);
+}
+
 /* With one block of keys, dK may be the same array as dQ only if there is one group of queries. */
 _Static_assert((int)KEYS <= (int)SUM_GROUP, "as many queries as keys are one group");
 
 void R(softmax_backward)(const head *h)
 {
     if (has_several_blocks(h->key_length)) {
-        R(head_share_tokens)(h, h->n, NULL, measure_part);
+        measure_all(h);
         R(head_share_pairs)(h, KEYS, backward_pairs);
     } else if (h->n > SUM_GROUP) {
         R(head_share)(h, h->n, SUM_GROUP, NULL, backward_queries, add_queries);
@@ -557,5 +577,5 @@ const head_operator R(cpu_operator_softmax) = {
     .sizes = sizes,
     .forward = R(softmax_forward),
     .backward = R(softmax_backward),
-    .shares = true,
+    .shares = HEAD_SHARED,
 };

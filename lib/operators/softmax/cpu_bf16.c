@@ -138,5 +138,5 @@ static void forward(const head *h)
 const head_operator R(cpu_operator_softmax) = {
     .sizes = sizes,
     .forward = forward,
-    .shares = true,
+    .shares = HEAD_SHARED,
 };

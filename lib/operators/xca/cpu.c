@@ -344,6 +344,6 @@ const head_operator R(cpu_operator_xca) = {.sizes = sizes,
                                            .before = before,
                                            .forward = forward,
                                            .backward = backward,
-                                           .shares = true,
+                                           .shares = HEAD_SHARED,
                                            .propagates = true,
                                            .overwrites = true};

@@ -249,6 +249,6 @@ const head_operator R(cpu_operator_xnorm) = {.sizes = sizes,
                                              .before = before,
                                              .forward = forward,
                                              .backward = backward,
-                                             .shares = true,
+                                             .shares = HEAD_SHARED,
                                              .propagates = true,
                                              .overwrites = true};

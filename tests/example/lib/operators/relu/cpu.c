@@ -7,7 +7,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     *thread_reals = R(linear_reals)(shape->dim, 0, desc, shape);
-    *head_reals = 0;
+    *head_reals = R(linear_state)(shape->dim, desc, shape);
 }
 
 static void map(const void *own, const token_block *b)
@@ -20,14 +20,15 @@ static void map(const void *own, const token_block *b)
         }
 }
 
-static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+static void map_backward(const void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const head *h = own;
     for (int64_t i = 0; i < b->rows; i++)
-        for (int64_t c = 0; c < h->d; c++)
-            if (b->x[i * b->stride + c] > 0)
-                grad[i * grad_stride + c] += slopes[i * h->d + c];
+        for (int64_t c = 0; c < h->d; c++) {
+            real slope = b->x[i * b->stride + c] > 0 ? slopes[i * h->d + c] : 0;
+            grad[i * grad_stride + c] = (add ? grad[i * grad_stride + c] : 0) + slope;
+        }
 }
 
 static feature_map map_of(head *h)
@@ -40,19 +41,34 @@ static feature_map map_of(head *h)
                          .map_backward = map_backward};
 }
 
-static void forward(const head *h)
+static void run(const head *h, void (*pass)(const head *, const feature_map *))
 {
     head own = *h;
     feature_map features = map_of(&own);
-    R(linear_forward)(h, &features);
+    pass(h, &features);
+}
+
+static void before(const head *h)
+{
+    run(h, R(linear_before));
+}
+
+static void forward(const head *h)
+{
+    run(h, R(linear_forward));
 }
 
 static void backward(const head *h)
 {
-    head own = *h;
-    feature_map features = map_of(&own);
-    R(linear_backward)(h, &features);
+    run(h, R(linear_backward));
 }
 
 const head_operator R(cpu_operator_relu) = {
-    .sizes = sizes, .forward = forward, .backward = backward, .searches = true};
+    .sizes = sizes,
+    .before = before,
+    .forward = forward,
+    .backward = backward,
+    .shares = HEAD_SHARED,
+    .overwrites = true,
+    .searches = true,
+};
