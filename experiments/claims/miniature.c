@@ -10,24 +10,62 @@
 #include "common/resources.h"
 #include "train/seeds.h"
 
-/* Adds an accuracy to the sentence, and its line to the table. */
-static void add_accuracy(const table *t, int64_t row, const char *said, FILE *sentence, FILE *lines)
+/* Percentage points, with a minus sign. */
+static void put_points(double difference, double interval, int digits, FILE *to)
 {
-    double accuracy = 100 * cell_real(t, row, "accuracy");
-    double error = 100 * cell_real(t, row, "accuracy_error");
-    fprintf(sentence, "%s%s %.0f ± %.0f %%", ftell(sentence) > 0 ? ", " : "", said, accuracy,
-            error);
-    fprintf(lines, "| %s | %s | %.1f ± %.1f | %.1f ± %.1f | %" PRId64 " |\n",
-            cell_text(t, row, "network"), said, accuracy, error,
-            100 * cell_real(t, row, "difference"), 100 * cell_real(t, row, "difference_error"),
-            cell_integer(t, row, "not_finite"));
+    fprintf(to, "%s%.*f ± %.*f", difference < 0 ? "−" : "+", digits, fabs(100 * difference), digits,
+            100 * interval);
 }
 
-/* Of what is drawn the first draw is taken. */
+/* Whether a row is of an operator's networks with a change; of what is drawn the first draw. */
 static bool is_row(const table *t, int64_t row, const char *operator_name, const char *change)
 {
     return cell_is(t, row, "operator", operator_name) && cell_is(t, row, "change", change) &&
            (cell_missing(t, row, "sample") || cell_integer(t, row, "sample") == 0);
+}
+
+/* What networks/accuracy found of an operator's networks with a change. */
+typedef struct {
+    int64_t first;      /* the row of the first network; -1: there is none */
+    int64_t over_seeds; /* the row of the second table, if there are several seeds; else -1 */
+    int64_t seeds, not_finite;
+} networks;
+
+static networks find_networks(const claim_run *run, const char *operator_name, const char *change)
+{
+    const table *each = evidence_table(run, MINIATURE, 0), *all = evidence_table(run, MINIATURE, 1);
+    networks found = {-1, -1, 1, 0};
+    for (int64_t row = table_rows(each) - 1; row >= 0; row--)
+        if (is_row(each, row, operator_name, change)) {
+            found.first = row;
+            found.not_finite += cell_integer(each, row, "not_finite");
+        }
+    for (int64_t row = 0; row < table_rows(all); row++)
+        if (cell_is(all, row, "operator", operator_name) && cell_is(all, row, "change", change) &&
+            cell_integer(all, row, "seeds") > 1) {
+            found.over_seeds = row;
+            found.seeds = cell_integer(all, row, "seeds");
+        }
+    return found;
+}
+
+/* Adds an accuracy to the sentence, and its line to the table: of several networks the mean and the
+ * standard deviation, of one the standard error over the pictures. */
+static void add_accuracy(const claim_run *run, const networks *of, const char *said, FILE *sentence,
+                         FILE *lines)
+{
+    bool several = of->over_seeds >= 0;
+    const table *t = evidence_table(run, MINIATURE, several ? 1 : 0);
+    int64_t row = several ? of->over_seeds : of->first;
+    double accuracy = 100 * cell_real(t, row, "accuracy");
+    double spread = 100 * cell_real(t, row, several ? "deviation" : "accuracy_error");
+    fprintf(sentence, "%s%s %.0f ± %.0f %%", ftell(sentence) > 0 ? ", " : "", said, accuracy,
+            spread);
+    fprintf(lines, "| %s | %" PRId64 " | %.1f ± %.1f | ", said, of->seeds, accuracy, spread);
+    if (!cell_missing(t, row, "verdict"))
+        put_points(cell_real(t, row, "difference"),
+                   cell_real(t, row, several ? "interval" : "difference_error"), 1, lines);
+    fprintf(lines, " | %" PRId64 " |\n", of->not_finite);
 }
 
 char *miniature_accuracies(const claim_run *run, verdict *v, const char *operator_name,
@@ -38,39 +76,43 @@ char *miniature_accuracies(const claim_run *run, verdict *v, const char *operato
     size_t said_size, rows_size;
     FILE *sentence = must_open_text(&said, &said_size);
     FILE *lines = must_open_text(&rows, &rows_size);
-    int64_t pictures = 0;
-    for (int i = 0; changes[i].change; i++)
-        for (int64_t row = 0; row < table_rows(t); row++)
-            if (is_row(t, row, operator_name, changes[i].change)) {
-                add_accuracy(t, row, changes[i].said, sentence, lines);
-                pictures = cell_integer(t, row, "pictures");
-            }
+    int64_t pictures = 0, seeds = 0;
+    for (int i = 0; changes[i].change; i++) {
+        networks of = find_networks(run, operator_name, changes[i].change);
+        if (of.first < 0)
+            continue;
+        add_accuracy(run, &of, changes[i].said, sentence, lines);
+        pictures = cell_integer(t, of.first, "pictures");
+        seeds = of.seeds;
+    }
     must_close_text(sentence, &said, &said_size);
     must_close_text(lines, &rows, &rows_size);
     char *text = must_format("data/trained has no network of %s", operator_name);
     if (*said) {
-        fprintf(v->notes,
-                "\n| in miniature | | accuracy, %% | difference, %% | losses not finite |\n"
-                "|---|---|---|---|---|\n%s\nA network of `attnum train`, one training seed, on "
-                "%" PRId64 " pictures of Fashion-MNIST's test set; changes are made after training "
-                "(networks/accuracy). They show how much these weights depend on what is changed, "
-                "and judge no network of the paper's.\n",
-                rows, pictures);
+        fprintf(
+            v->notes,
+            "\n| %s in miniature | seeds | accuracy, %% | difference, points | losses not finite "
+            "|\n|---|---|---|---|---|\n%s\nNetworks of `attnum train` on %" PRId64
+            " pictures of Fashion-MNIST's test set; changes are made after training "
+            "(networks/accuracy). %s They show how much these weights depend on what is "
+            "changed, and judge no network of the paper's.\n",
+            operator_name, rows, pictures,
+            seeds > 1 ? "Over the seeds of training: means and standard deviations; mean "
+                        "differences, seed by seed, and half the width of their 95 % interval."
+                      : "One seed: standard errors over the pictures.");
         free(text);
-        text = must_format("In miniature, no number of the paper's, one network of %s, one seed, "
-                           "%" PRId64 " pictures: %s",
-                           operator_name, pictures, said);
+        char *networks_of =
+            seeds > 1 ? must_format("%" PRId64 " networks of %s, one for each seed (mean and "
+                                    "standard deviation)",
+                                    seeds, operator_name)
+                      : must_format("one network of %s, one seed", operator_name);
+        text = must_format("In miniature, no number of the paper's, %s, %" PRId64 " pictures: %s",
+                           networks_of, pictures, said);
+        free(networks_of);
     }
     free(rows);
     free(said);
     return text;
-}
-
-/* Percentage points, with a minus sign. */
-static void put_points(double difference, double interval, int digits, FILE *to)
-{
-    fprintf(to, "%s%.*f ± %.*f", difference < 0 ? "−" : "+", digits, fabs(100 * difference), digits,
-            100 * interval);
 }
 
 /* Of networks with the first change the accuracy, of others what they differ from it by. */

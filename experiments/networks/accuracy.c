@@ -26,7 +26,12 @@
 enum { SLICE = 4, QUICK_PICTURES = 64, USUAL_SAMPLES = 3 };
 
 /* Those that are in data/trained. */
-static const char *const candidates[] = {"soft", "softpp", "gaussian", "softmax", "sima"};
+static const char *const candidates[] = {
+    "soft",     "soft-code-seed2",         "soft-code-seed3",
+    "softpp",   "softpp-paper-seed2",      "softpp-paper-seed3",
+    "gaussian", "gaussian-exact-seed2",    "gaussian-exact-seed3",
+    "softmax",  "softmax-attention-seed2", "softmax-attention-seed3",
+    "sima",     "sima-paper-seed2",        "sima-paper-seed3"};
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
 /* ---- accuracy.csv ---- */
@@ -394,8 +399,8 @@ const experiment networks_accuracy = {
     .source = "SOFT (IJCV) Tab. 6, 10, App. D; SimA section 4.6: in miniature",
     .example = "attnum run networks/accuracy --network softmax,sima --full",
     .options = OPTIONS(OPTION_NETWORK, OPTION_SAMPLES, OPTION_DATASET),
-    .defaults = "soft, softpp, gaussian, softmax and sima, as far as they are in data/trained,\n"
-                "with every change, on the 256 pictures that are there; 3 draws of random\n"
+    .defaults = "soft, softpp, gaussian, softmax and sima, every seed (of 1 to 3) that is in\n"
+                "data/trained, with every change, on the 256 pictures there; 3 draws of random\n"
                 "landmarks and noise. quick: 64 pictures, 1 draw. full: the test set's 10000\n"
                 "pictures, if Debian's package dataset-fashion-mnist is installed; --dataset\n"
                 "FOLDER takes those of a folder.",

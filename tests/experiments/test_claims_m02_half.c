@@ -13,6 +13,7 @@ static verdict_kind judge_half(const char *id, const char *const *rows)
     claim_run run;
     ledger_open(&run);
     ledger_table(&run, "accuracy", 0);
+    ledger_table(&run, "accuracy", 1);
     table *t = ledger_table(&run, "half", 0);
     for (int i = 0; rows[i]; i++)
         ledger_row(t, rows[i]);
@@ -144,6 +145,7 @@ Test(claims_m02_half, products_grow_with_the_scales_of_their_factors)
     ledger_row(t, M06_ROW("normal", "none", "3"));
     ledger_row(t, M06_ROW("normal-x8", "none", "192"));
     ledger_row(t, M06_ROW("normal-x64", "none", "3"));
+    ledger_table(&run, "accuracy", 1);
     t = ledger_table(&run, "accuracy", 0);
     ledger_row(t, "network=a operator=sima change=no-norm pictures=8 accuracy=0.25 "
                   "accuracy_error=0.125 difference=0.5 difference_error=0.25 not_finite=3");

@@ -16,6 +16,8 @@
     "network=" network " operator="                                                                \
     operator" change=" change                                                                      \
             " pictures=16 accuracy_error=0.0625 difference=-0.25 difference_error=0.125 not_finite=2 " more
+#define SEEDS_ROW(operator, change, more)                                                          \
+    "operator=" operator" change=" change " seeds=3 accuracy=0.5 deviation=0.125 " more
 
 static const miniature_change changes[] = {
     {"none", "as it is"}, {"pool", "with averages"}, {"absent", "never"}, {0}};
@@ -44,19 +46,36 @@ Test(claims_miniature, networks_of_an_operator)
 {
     claim_run run;
     ledger_open(&run);
-    table *t = ledger_table(&run, MINIATURE, 0);
-    ledger_row(t, ROW("a", "soft", "pool", "accuracy=0.5 sample=1"));
-    ledger_row(t, ROW("a", "soft", "pool", "accuracy=0.25 sample=0"));
-    ledger_row(t, ROW("a", "soft", "gaussian", "accuracy=0.75"));
+    table *t = ledger_table(&run, MINIATURE, 0), *seeds = ledger_table(&run, MINIATURE, 1);
+    ledger_row(t, ROW("a", "soft", "pool", "accuracy=0.5 verdict=lower sample=1"));
+    ledger_row(t, ROW("a", "soft", "pool", "accuracy=0.25 verdict=lower sample=0"));
+    ledger_row(t, ROW("a", "soft", "gaussian", "accuracy=0.75 verdict=lower"));
     ledger_row(t, ROW("b", "sima", "none", "accuracy=1"));
+    ledger_row(t, ROW("b2", "sima", "none", "accuracy=0.75"));
+    ledger_row(t, ROW("b", "sima", "pool", "accuracy=1 verdict=lower"));
+    ledger_row(t, ROW("b2", "sima", "pool", "accuracy=0.75 verdict=lower"));
     ledger_row(t, ROW("a", "soft", "none", "accuracy=0.875"));
+    ledger_row(seeds, "operator=soft change=none seeds=1 accuracy=0.875");
+    ledger_row(seeds, SEEDS_ROW("softmax", "pool", "difference=1 interval=1 verdict=higher"));
+    ledger_row(seeds, SEEDS_ROW("sima", "none", ""));
+    ledger_row(seeds, SEEDS_ROW("sima", "pool", "difference=-0.25 interval=0.5 verdict=lower"));
     expect_text(&run, "soft",
                 "In miniature, no number of the paper's, one network of soft, one seed, 16 "
                 "pictures: as it is 88 ± 6 %, with averages 25 ± 6 %",
-                "|---|---|---|---|---|\n"
-                "| a | as it is | 87.5 ± 6.2 | -25.0 ± 12.5 | 2 |\n"
-                "| a | with averages | 25.0 ± 6.2 | -25.0 ± 12.5 | 2 |\n\nA network of `attnum "
-                "train`, one training seed, on 16 pictures");
+                "| soft in miniature | seeds | accuracy, % | difference, points | losses not "
+                "finite |\n|---|---|---|---|---|\n"
+                "| as it is | 1 | 87.5 ± 6.2 |  | 2 |\n"
+                "| with averages | 1 | 25.0 ± 6.2 | −25.0 ± 12.5 | 2 |\n\nNetworks of `attnum "
+                "train` on 16 pictures of Fashion-MNIST's test set; changes are made after "
+                "training (networks/accuracy). One seed: standard errors");
+    expect_text(&run, "sima",
+                "In miniature, no number of the paper's, 3 networks of sima, one for each seed "
+                "(mean and standard deviation), 16 pictures: as it is 50 ± 12 %, with averages "
+                "50 ± 12 %",
+                "| as it is | 3 | 50.0 ± 12.5 |  | 4 |\n"
+                "| with averages | 3 | 50.0 ± 12.5 | −25.0 ± 50.0 | 4 |\n\nNetworks of `attnum "
+                "train` on 16 pictures of Fashion-MNIST's test set; changes are made after "
+                "training (networks/accuracy). Over the seeds");
     expect_text(&run, "softpp", "data/trained has no network of softpp", "");
     ledger_close(&run);
 }

@@ -100,6 +100,7 @@ Test(claims_s04_nystrom, samplings_are_compared_on_every_input)
     add_order(t, "b", (const double[4]){0.4, 0.3, 0.3, 0.2});
     add_order(t, "c", (const double[4]){0.4, 0.3, 0.2, 0.5});
     add_order(t, "d", (const double[4]){0.4, NAN, 0.2, 0.5});
+    ledger_table(&run, "accuracy", 1);
     t = ledger_table(&run, "accuracy", 0);
     ledger_row(t, "network=b operator=soft change=pool pictures=8 accuracy=0.5 accuracy_error=0.25 "
                   "difference=0.5 difference_error=0.25 not_finite=3");

@@ -195,6 +195,7 @@ Test(claims_s20_spectra, growth_with_resolution_is_no_accuracy)
     "network=c pictures=4 accuracy=0.5 accuracy_error=0.25 difference=0.5 difference_error=0.25 "  \
     "not_finite=0 operator="                                                                       \
     operator" change=" change
+    ledger_table(&run, "accuracy", 1);
     table *small = ledger_table(&run, "accuracy", 0);
     ledger_row(small, SMALL_ROW("soft", "side-56"));
     ledger_row(small, SMALL_ROW("softpp", "side-56-same-m"));
