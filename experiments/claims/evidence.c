@@ -39,6 +39,9 @@ static const evidence rows[] = {
     {"norm-growth-published", "spectral/norm-growth",
      "--input photos,smooth,clusters --m 16,49,100,144 --samples 2 "
      "--sampling published,published-centred"},
+    {"norm-growth-trained", "spectral/norm-growth",
+     "--input trained:soft,trained:softpp,trained:softmax,trained:sima --m 4,16,49,196 "
+     "--samples 3 --sampling pool"},
     {"precision", "convergence/precision", "--quick"},
     {"sampling", "spectral/sampling", "--quick --input photos,smooth,smooth:8,clusters,iid:0.3"},
     {"sampling-photos", "spectral/sampling", "--input photos --stage 2 --m 49 --samples 2"},
@@ -53,6 +56,8 @@ static const evidence rows[] = {
     {"half", "attention/half", "--n 49,784,9216"},
     {"memory", "cost/memory", "--quick"},
     {"resolution", "spectral/resolution", "--n 196,784,1936 --samples 1"},
+    {"resolution-trained", "spectral/resolution",
+     "--input trained:soft,trained:softpp,trained:softmax --n 196,784,1764 --samples 1"},
     {"softmax", "spectral/softmax", "--quick"},
     {"time", "cost/time", "--quick"},
     {"networks", "networks/counts", ""},

@@ -315,7 +315,8 @@ static int judge_growth(const claim_run *run, norm_of norm, bool normalised, int
 
 /* ---- Inputs ---- */
 
-static const char *const growth_evidence[] = {"norm-growth", "norm-growth-published"};
+static const char *const growth_evidence[] = {"norm-growth", "norm-growth-published",
+                                              "norm-growth-trained"};
 enum { GROWTH_EVIDENCE = sizeof growth_evidence / sizeof *growth_evidence };
 
 /* The fitted exponents of one quantity of norm-growth, as rows of Markdown. */

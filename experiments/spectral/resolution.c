@@ -27,7 +27,8 @@ enum { SCENE_SIDE = 64, SCENE_PATCH = 4 };
 #define VIEW_LIST(X)                                                                               \
     X(VIEW_ENLARGED, "enlarged",                                                                   \
       "the same scene at more points: photographs are resampled to 4 sqrt(n) pixels a side, "      \
-      "synthetic fields evaluated on a finer grid")                                                \
+      "synthetic fields evaluated on a finer grid, a trained network is given its picture with "   \
+      "repeated pixels")                                                                           \
     X(VIEW_CROPPED, "cropped",                                                                     \
       "the central sqrt(n) x sqrt(n) tokens of the scene's 64 x 64; of a file's grid")
 
@@ -114,12 +115,19 @@ static int64_t usual_samples(const program_options *s, const input *in)
     return samples[s->effort][pictures];
 }
 
+/* Multiples of the side of a trained network's own grid. */
+static const int64_t usual_multiples[EFFORT_COUNT][7] = {
+    [EFFORT_QUICK] = {1, 2}, [EFFORT_DEFAULT] = {1, 2, 3, 4}, [EFFORT_FULL] = {1, 2, 3, 4, 6, 8}};
+
 /* The side of the index-th grid; 0 after the last one; -1, after a message, if n is not a square.
  */
-static int64_t get_side(const program_options *s, int index)
+static int64_t get_side(const program_options *s, const input *in, int index)
 {
+    if (s->tokens.count == 0 && index >= 7)
+        return 0;
     if (s->tokens.count == 0)
-        return index < 7 ? usual_sides[s->effort][index] : 0;
+        return input_network(in) ? usual_multiples[s->effort][index] * input_side(in, 1)
+                                 : usual_sides[s->effort][index];
     if (index >= s->tokens.count)
         return 0;
     int64_t n = s->tokens.items[index], side = llround(sqrt((double)n));
@@ -130,14 +138,16 @@ static int64_t get_side(const program_options *s, int index)
     return -1;
 }
 
-/* The largest side of a view of an input; 0: there is none. */
-static int64_t largest_side(const input *in, int view)
+/* Whether an input has a view of that side. A trained network takes multiples of its own grid. */
+static bool has_view(const input *in, int view, int64_t side)
 {
+    bool cropped = view == VIEW_CROPPED;
+    if (input_network(in))
+        return !cropped && side <= LARGEST_SIDE && side % input_side(in, 1) == 0;
     if (!input_is_file(in))
-        return view == VIEW_CROPPED ? SCENE_SIDE : LARGEST_SIDE;
+        return side <= (cropped ? SCENE_SIDE : LARGEST_SIDE);
     token_grid grid = file_grid(in);
-    int64_t side = grid.height < grid.width ? grid.height : grid.width;
-    return view == VIEW_CROPPED && !grid.windows ? side : 0;
+    return cropped && !grid.windows && side <= grid.height && side <= grid.width;
 }
 
 static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
@@ -146,22 +156,23 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
     int64_t side, before = sweep->count;
     int code = EXIT_PASS;
     for (int view = 0; view < VIEWS; view++)
-        for (int i = 0; code == EXIT_PASS && (side = get_side(s, i)) != 0; i++) {
+        for (int i = 0; code == EXIT_PASS && (side = get_side(s, in, i)) != 0; i++) {
             if (side < 0)
                 return EXIT_USAGE;
             landmark_point point = {.seed = seed,
                                     .in = in,
                                     .kind = view,
                                     .grid = {.height = side, .width = side, .patch = SCENE_PATCH}};
-            if (side <= largest_side(in, view))
+            if (has_view(in, view, side))
                 code = landmark_sweep_add_samples(sweep, point, usual_samples(s, in));
         }
     bool asked = s->tokens.count > 0;
     if (code == EXIT_PASS && asked && sweep->count == before &&
         seed == (uint64_t)s->seeds.items[0]) {
-        report_error("%s: it contains no square of the wanted numbers of tokens, expected a file "
-                     "with a grid (--grid) and smaller --n",
-                     input_name(in));
+        report_error("%s: it contains no square of the wanted numbers of tokens, expected %s",
+                     input_name(in),
+                     input_network(in) ? "multiples of the sides of its own grid"
+                                       : "a file with a grid (--grid) and smaller --n");
         return EXIT_USAGE;
     }
     return code;
@@ -237,7 +248,7 @@ static int make_tokens(const landmark_point *p, int64_t dim, double *tokens)
 {
     if (p->kind == VIEW_CROPPED)
         return crop_scene(p, dim, tokens);
-    if (*input_sha256(p->in))
+    if (*input_sha256(p->in) && !input_network(p->in))
         return enlarge_photograph(p, tokens);
     return input_tokens(p->in, p->grid.height, p->grid.width, SCENE_PATCH, p->seed, p->sample,
                         tokens);
@@ -519,9 +530,11 @@ const experiment spectral_resolution = {
     .example = "attnum run spectral/resolution --input photos --n 196,784,3136",
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_N,
                        OPTION_SCALE, OPTION_DISTANCE),
-    .defaults = "inputs photos, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
-                "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 1 sample of "
-                "others (--quick: 2 and 1; --full: 13 and 5); a file is cropped on its grid",
+    .defaults =
+        "inputs photos, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
+        "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 1 sample of "
+        "others (--quick: 2 and 1; --full: 13 and 5); a file is cropped on its grid; a trained "
+        "network gets 1, 2, 3 and 4 times its side (--quick: to 2, --full: also 6, 8)",
     .outputs = outputs,
     .output_count = 2,
     .plot = "spectral/resolution.gp",

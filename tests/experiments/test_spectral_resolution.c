@@ -328,6 +328,36 @@ Test(spectral_resolution, a_file_is_cropped_on_its_grid)
     table_free(t);
 }
 
+/* The picture on 28 x 28 tokens is that on 14 x 14 with repeated pixels; sides that are no multiple
+ * of 14 are left out. */
+Test(spectral_resolution, a_trained_network_is_given_larger_pictures)
+{
+    cr_assert(run_experiment(&spectral_resolution,
+                             "--input trained:softmax --n 196,400,784 --seed 3 --samples 1 --out "
+                             "out") == EXIT_PASS);
+    table *t = read_output(&spectral_resolution, "out", 0);
+    input *in;
+    cr_assert(input_open("trained:softmax", 0, 0, &in) == EXIT_PASS);
+    for (int side = 14; side <= 28; side += 14) {
+        int n = side * side;
+        double *tokens = make_matrix(n, TOKEN_DIM), *s = make_matrix(n, n), mean = 0;
+        int64_t row = find_row(t, "enlarged", n, "none", "gaussian", "");
+        cr_assert(row >= 0 && input_tokens(in, side, side, 1, 3, 0, tokens) == EXIT_PASS);
+        ref_gaussian(n, n, TOKEN_DIM, tokens, tokens, scale(), s);
+        for (int i = 0; i < n * n; i++)
+            mean += s[i] / n;
+        cr_expect(close_to(cell_real(t, row, "row_sum_mean"), mean, 1e-12),
+                  "n=%d: %.12g, not %.12g", n, cell_real(t, row, "row_sum_mean"), mean);
+        cr_expect(find_row(t, "enlarged", n, "m49", "softpp", "exact") >= 0);
+        free(s);
+        free(tokens);
+    }
+    for (int64_t row = 0; row < table_rows(t); row++)
+        cr_expect(cell_is(t, row, "view", "enlarged") && cell_integer(t, row, "n") != 400);
+    input_free(in);
+    table_free(t);
+}
+
 Test(spectral_resolution, what_an_input_cannot_give_is_a_usage_error)
 {
     static const struct {
@@ -338,6 +368,7 @@ Test(spectral_resolution, what_an_input_cannot_give_is_a_usage_error)
         {&spectral_resolution, "--input iid --n 16641", "at most 16384"},
         {&spectral_resolution, "--input tokens.npy --n 16", "--grid"},
         {&spectral_resolution, "--input tokens.npy --grid 12x9 --n 100", "smaller --n"},
+        {&spectral_resolution, "--input trained:softmax --n 400", "multiples of the sides"},
         {&spectral_resolution, "--input iid --scale embed", "an input is one head here"},
         {&spectral_resolution, "--input iid,iid", "given twice"},
         {&spectral_softmax, "--input iid --n 200", "--n 200: expected a square"},
