@@ -415,7 +415,7 @@ static int judge_m07(const claim_run *run, verdict *v)
     verdict_set(&v->bound,
                 "correlations of 1, or 0 for none; a ratio of 1 is a flat map. These are "
                 "no trained features: whether the norms of a trained network mark what "
-                "matters is for small trained networks to tell");
+                "matters, networks/maps measures in small ones");
     verdict_set(&v->counterexample,
                 "to the correlation by itself: one channel, two tokens, q = (1, 2), k = (−1, −2): "
                 "Q̂K̂ᵀ = −[1 2; 2 4]/9, correlation %g with the products of magnitudes; with k = "

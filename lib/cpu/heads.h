@@ -41,9 +41,10 @@ typedef R(head) head;
 
 #ifndef CPU_HEAD_SHARING
 #define CPU_HEAD_SHARING
-/* How much of the work of before, forward and backward is divided by head_share or head_scan: if
- * there are fewer heads than threads, the heads may come one after the other, each with all
- * threads. In part: that pays only if there is one head, and so it is of every causal head. */
+/* How much of the work of before, forward and backward is divided by head_share or head_scan. If
+ * there are fewer heads than threads, heads may come one after the other, each with all threads;
+ * where a head is shared in part, only if there is one. Causal and padded heads count as shared in
+ * part. */
 typedef enum { HEAD_ALONE, HEAD_SHARED_IN_PART, HEAD_SHARED } head_sharing;
 #endif
 

@@ -30,7 +30,7 @@ typedef struct {
     real *part_s, *part_z;        /* sums over a part of the tokens, for s or grad_s */
     real *taken_s, *taken_z;      /* causal: sums of the groups before a part */
     real *block_s, *block_z;      /* causal: of all blocks before one */
-    double *found;                /* by each SUM_GROUP of keys, in the state */
+    double *found;                /* by a part of the keys */
     real *slopes;                 /* HEAD_BLOCK x m: dL/dphi of a block */
     real *grad_n;                 /* HEAD_BLOCK x dv: dY / D of a block */
     real *inverse, *grad_sums;    /* 1 / D and e of a block; causal: of all queries, in the state */

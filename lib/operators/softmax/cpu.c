@@ -52,13 +52,19 @@ int64_t R(softmax_state)(int64_t n, int64_t n_k)
     return has_several_blocks(n_k) ? 4 * n : 0;
 }
 
+/* Rows of the Y of has_few_queries, at most. */
+static int64_t few_rows(int64_t n, int64_t n_k)
+{
+    return n_k > SUM_GROUP ? head_smaller(head_smaller(QUERIES, n), n_k / 8) : 0;
+}
+
 int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
     int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
     if (!has_several_blocks(n_k))
-        return block + KEYS * (d + dv);
-    return R(pair_reals)(n, KEYS, d) + block + head_smaller(QUERIES, n) * (2 * dv + 2) +
-           MOST_ROWS * (d + dv);
+        return block + (n > SUM_GROUP ? KEYS * (d + dv) : 0);
+    return R(pair_reals)(n, KEYS, d) + block + head_smaller(QUERIES, n) * (dv + 2) +
+           few_rows(n, n_k) * dv + MOST_ROWS * (d + dv);
 }
 
 /* Null where nothing is kept. */
@@ -80,12 +86,12 @@ static workspace split(const head *h)
     w.weights = head_take(&free, KEYS * MOST_ROWS);
     w.slopes = head_take(&free, KEYS * MOST_ROWS);
     if (!has_several_blocks(h->key_length)) {
-        w.grad_k = head_take(&free, KEYS * h->d);
-        w.grad_v = head_take(&free, KEYS * h->dv);
+        w.grad_k = free; /* more than SUM_GROUP queries */
+        w.grad_v = free + KEYS * h->d;
         return w;
     }
     w.y = head_take(&free, queries * h->dv);
-    w.few_y = head_take(&free, queries * h->dv);
+    w.few_y = head_take(&free, few_rows(h->length, h->key_length) * h->dv);
     w.largest = head_take(&free, queries);
     w.weight_sums = head_take(&free, queries);
     w.peaked = head_take(&free, MOST_ROWS * h->d);
