@@ -313,19 +313,27 @@ static void answer_part(const void *map, const head *h, int64_t first, int64_t c
     }
 }
 
-static void answer_group(const void *map, const head *h, int64_t first, int64_t count)
+/* Visits the blocks of a group, whose queries have the sums of all keys before them. */
+static void visit_group(const void *map, const head *h, int64_t first, int64_t count,
+                        void (*visit)(const linear *l, const token_block *queries,
+                                      const token_block *keys))
 {
     linear l = open_linear(h, map), block = l;
     block.s = l.block_s;
     block.z = l.block_z;
     clear_part(&l);
     for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
-        token_block queries = load(&l, false, i / HEAD_BLOCK),
-                    keys = load(&l, true, i / HEAD_BLOCK);
+        token_block queries = load(&l, false, i / HEAD_BLOCK);
+        token_block keys = load(&l, true, i / HEAD_BLOCK);
         form_block_sums(&l);
-        answer(&block, &queries, &keys);
+        visit(&block, &queries, &keys);
         absorb_keys(&l, &keys, l.part_s, l.part_z);
     }
+}
+
+static void answer_group(const void *map, const head *h, int64_t first, int64_t count)
+{
+    visit_group(map, h, first, count, answer);
 }
 
 void R(linear_forward)(const head *h, const feature_map *map)
@@ -531,17 +539,7 @@ static void backward_all(const linear *l)
 
 static void backward_query_group(const void *map, const head *h, int64_t first, int64_t count)
 {
-    linear l = open_linear(h, map), block = l;
-    block.s = l.block_s;
-    block.z = l.block_z;
-    clear_part(&l);
-    for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
-        token_block queries = load(&l, false, i / HEAD_BLOCK),
-                    keys = load(&l, true, i / HEAD_BLOCK);
-        form_block_sums(&l);
-        finish_queries(&block, &queries, &keys);
-        absorb_keys(&l, &keys, l.part_s, l.part_z);
-    }
+    visit_group(map, h, first, count, finish_queries);
 }
 
 /* The blocks of the group whose index counts from the last one: from `last` down to `first`. */
