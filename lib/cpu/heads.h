@@ -39,14 +39,11 @@ typedef struct {
 } R(head);
 typedef R(head) head;
 
-#ifndef CPU_HEAD_SHARING
-#define CPU_HEAD_SHARING
 /* How much of the work of before, forward and backward is divided by head_share or head_scan. If
  * there are fewer heads than threads, heads may come one after the other, each with all threads;
  * where a head is shared in part, only if there is one. Causal and padded heads count as shared in
  * part. */
 typedef enum { HEAD_ALONE, HEAD_SHARED_IN_PART, HEAD_SHARED } head_sharing;
-#endif
 
 /* Every call runs these functions in this order, each over all heads, and skips those that are
  * null. Only join and backward_join run once, for the states of all finite heads of the batch:

@@ -186,25 +186,27 @@ static void one_mean(int64_t first, int64_t last, int64_t d, const real *x, int6
     }
 }
 
-/* Tokens x (backward: dL/dx) and the means of their segments. */
+/* Tokens x and the means of their segments; backward: the gradients of both. */
 typedef struct {
     segments s;
     int64_t count;
     const int64_t *positions;
-    real *x, *means;
+    const real *x;
+    real *grad, *means;
     int64_t stride;
 } averaged;
 
-static averaged averaged_queries(const head *h, real *x, int64_t stride, real *means)
+static averaged averaged_queries(const head *h, const real *x, real *grad, int64_t stride,
+                                 real *means)
 {
     segments s = segments_of(h->desc->nystromformer.landmarks, h->length);
-    return (averaged){s, h->n, h->positions, x, means, stride};
+    return (averaged){s, h->n, h->positions, x, grad, means, stride};
 }
 
-static averaged averaged_keys(const head *h, real *x, int64_t stride, real *means)
+static averaged averaged_keys(const head *h, const real *x, real *grad, int64_t stride, real *means)
 {
     segments s = segments_of(h->desc->nystromformer.landmarks, h->key_length);
-    return (averaged){s, h->n_k, h->key_positions, x, means, stride};
+    return (averaged){s, h->n_k, h->key_positions, x, grad, means, stride};
 }
 
 static int64_t segment_first(const averaged *a, int64_t segment)
@@ -228,7 +230,7 @@ static void means_backward(const void *own, const head *h, int64_t first, int64_
         int64_t last = segment_first(a, i + 1);
         for (int64_t t = segment_first(a, i); t < last; t++)
             for (int64_t c = 0; c < h->d; c++)
-                a->x[t * a->stride + c] += mean[c] / size;
+                a->grad[t * a->stride + c] += mean[c] / size;
     }
 }
 
@@ -263,8 +265,8 @@ static void before(const head *h)
     memset(p.numbers, 0, NUMBERS * sizeof(real));
     if (p.exact)
         return;
-    averaged q = averaged_queries(h, (real *)h->q, h->q_stride, p.query_means);
-    averaged k = averaged_keys(h, (real *)h->k, h->k_stride, p.key_means);
+    averaged q = averaged_queries(h, h->q, NULL, h->q_stride, p.query_means);
+    averaged k = averaged_keys(h, h->k, NULL, h->k_stride, p.key_means);
     share_means(h, &q, form_means);
     share_means(h, &k, form_means);
     R(store)(h->desc->storage, m, d, p.query_means, d);
@@ -445,8 +447,8 @@ static void after(const head *h)
               p.grad_query_means, d);
     real_gemm(CblasTrans, CblasNoTrans, m, d, m, p.grad_a, m, p.query_means, d, 1, p.grad_key_means,
               d);
-    averaged q = averaged_queries(h, h->grad_q, h->grad_q_stride, p.grad_query_means);
-    averaged k = averaged_keys(h, h->grad_k, h->grad_k_stride, p.grad_key_means);
+    averaged q = averaged_queries(h, NULL, h->grad_q, h->grad_q_stride, p.grad_query_means);
+    averaged k = averaged_keys(h, NULL, h->grad_k, h->grad_k_stride, p.grad_key_means);
     share_means(h, &q, means_backward);
     share_means(h, &k, means_backward);
 }

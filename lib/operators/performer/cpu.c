@@ -222,8 +222,7 @@ static performer open_performer(const head *h)
     bool exponential = o->features == ATN_FEATURES_EXP;
     bool free_queries = exponential && o->feature_epsilon == 0;
     bool free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal;
-    atn_attention_shape shape = {
-        .tokens = h->length, .key_tokens = h->key_length, .value_dim = h->dv};
+    atn_attention_shape shape = {.tokens = h->length, .value_dim = h->dv};
     real *own = h->state + R(linear_state)(o->projection.rows, h->desc, &shape);
     return (performer){
         .h = h,

@@ -52,10 +52,14 @@ int64_t R(softmax_state)(int64_t n, int64_t n_k)
     return has_several_blocks(n_k) ? 4 * n : 0;
 }
 
+/* With so many keys for each query there are more groups of keys than groups of HEAD_BLOCK queries.
+ */
+enum { KEYS_PER_QUERY = SUM_GROUP / HEAD_BLOCK };
+
 /* Rows of the Y of has_few_queries, at most. */
 static int64_t few_rows(int64_t n, int64_t n_k)
 {
-    return n_k > SUM_GROUP ? head_smaller(head_smaller(QUERIES, n), n_k / 8) : 0;
+    return n_k > SUM_GROUP ? head_smaller(head_smaller(QUERIES, n), n_k / KEYS_PER_QUERY) : 0;
 }
 
 int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
@@ -85,11 +89,12 @@ static workspace split(const head *h)
     workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
     w.weights = head_take(&free, KEYS * MOST_ROWS);
     w.slopes = head_take(&free, KEYS * MOST_ROWS);
-    if (!has_several_blocks(h->key_length)) {
-        w.grad_k = free; /* more than SUM_GROUP queries */
-        w.grad_v = free + KEYS * h->d;
-        return w;
+    if (!has_several_blocks(h->key_length) && h->length > SUM_GROUP) {
+        w.grad_k = head_take(&free, KEYS * h->d);
+        w.grad_v = head_take(&free, KEYS * h->dv);
     }
+    if (!has_several_blocks(h->key_length))
+        return w;
     w.y = head_take(&free, queries * h->dv);
     w.few_y = head_take(&free, few_rows(h->length, h->key_length) * h->dv);
     w.largest = head_take(&free, queries);
@@ -267,7 +272,7 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
  * nystromformer's landmarks. */
 static bool has_few_queries(const head *h)
 {
-    return 0 < h->n && h->n <= QUERIES && 8 * h->n <= h->n_k && h->n_k > SUM_GROUP;
+    return 0 < h->n && h->n <= QUERIES && KEYS_PER_QUERY * h->n <= h->n_k && h->n_k > SUM_GROUP;
 }
 
 /* All queries and a group of keys. */
@@ -410,8 +415,8 @@ static void backward_one_block(const head *h, const workspace *w)
     }
 }
 
-/* Some queries and the one block of keys, whose dK and dV go to the thread's work. Causal heads
- * have as many queries as keys: one group. */
+/* Some queries and the one block of keys, whose dK and dV go to the thread's work. A causal
+ * head is no longer than the block: one group. */
 static void backward_queries(const void *own, const head *h, int64_t first, int64_t count)
 {
     workspace w = split(h);
