@@ -213,9 +213,30 @@ static inline real row_product(int64_t cols, const real *a, const real *x)
     return ends[0][0] + rest;
 }
 
+/* LANES rows of whole ROW_SUMS, added across in the same order. */
+static inline lanes row_products(int64_t cols, const real *a, const real *x)
+{
+    lanes sums[LANES];
+#pragma GCC unroll 16
+    for (int row = 0; row < LANES; row++) {
+        lanes parts[ROW_VECTORS] = {{0}};
+        for (int64_t j = 0; j < cols; j += ROW_SUMS)
+            for (int v = 0; v < ROW_VECTORS; v++)
+                parts[v] += ((const lanes *)(a + row * cols + j))[v] * ((const lanes *)(x + j))[v];
+        for (int half = ROW_VECTORS / 2; half > 0; half /= 2)
+            for (int v = 0; v < half; v++)
+                parts[v] += parts[v + half];
+        sums[row] = parts[0];
+    }
+    return add_across(sums);
+}
+
 void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y)
 {
-    for (int64_t i = 0; i < rows; i++)
+    int64_t i = 0;
+    for (; cols % ROW_SUMS == 0 && i + LANES <= rows; i += LANES)
+        *(lanes *)(y + i) = row_products(cols, a + i * cols, x);
+    for (; i < rows; i++)
         y[i] = row_product(cols, a + i * cols, x);
 }
 

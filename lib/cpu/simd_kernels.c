@@ -32,7 +32,6 @@
 #endif
 /* Vectors of a row processed together: enough to hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
-typedef real_bits bits __attribute__((vector_size(BYTES), aligned(sizeof(real_bits)), may_alias));
 
 /* exp(c x) is EXP_OF(c LOG_OF_E, x). Of f32 it is a power of 2, which takes three operations
  * fewer than exp (two in AVX2) and is as exact where c x has to be rounded. */
@@ -82,6 +81,31 @@ replace_by_exponentials(int64_t count, bool scaled, real unit, real shift, real 
 static void exponentials(int64_t count, real *x)
 {
     replace_by_exponentials(count, false, 1, 0, x);
+}
+
+static inline __attribute__((always_inline)) void elu_lanes(real one, const real *x, real *slopes,
+                                                            real *phi)
+{
+    const lanes zero = {0};
+    lanes all = *(const lanes *)x, below = (lanes)((bits)all & (bits)(all < zero));
+    lanes above = (lanes)((bits)all & (bits)(all > zero)), slope = (lanes)EXP(below);
+    *(lanes *)slopes = slope;
+    *(lanes *)phi = (slope - one) + above;
+}
+
+static void elu(int64_t count, real one, const real *x, real *slopes, real *phi)
+{
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        elu_lanes(one, x + i, slopes + i, phi + i);
+    if (i == count)
+        return;
+    real last[3][LANES] = {{0}};
+    size_t rest = (size_t)(count - i) * sizeof *x;
+    memcpy(last[0], x + i, rest);
+    elu_lanes(one, last[0], last[1], last[2]);
+    memcpy(slopes + i, last[1], rest);
+    memcpy(phi + i, last[2], rest);
 }
 
 static void scaled_exponentials(int64_t count, double factor, real shift, real *x)
@@ -192,19 +216,6 @@ static lanes partners(lanes x, bits lane, int half)
 #endif
 }
 
-/* Lanes of a and b, which are counted from 0 on. */
-static inline lanes interleaved(lanes a, lanes b, bits numbers)
-{
-#ifdef __clang__
-    lanes y = a;
-    for (int i = 0; i < LANES; i++)
-        y[i] = numbers[i] < LANES ? a[numbers[i]] : b[numbers[i] - LANES];
-    return y;
-#else
-    return __builtin_shuffle(a, b, numbers);
-#endif
-}
-
 /* `tokens` x `vectors` sums in registers, both known to the compiler. */
 static inline __attribute__((always_inline)) void
 distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_stride,
@@ -241,22 +252,6 @@ static inline __attribute__((always_inline)) void distance_rows(int tokens, cons
         for (; j < columns; j += LANES)
             distance_tile(tokens, 1, set->d, x, x_stride, set->transposed + j, set->padded, out + j,
                           out_stride);
-}
-
-/* The sum of each vector's lanes, one vector for each lane of the result: halves are added until
- * one lane is left. */
-static inline __attribute__((always_inline)) lanes add_across(lanes x[LANES])
-{
-    static const real_bits numbers[16]
-        __attribute__((aligned(BYTES))) = {0, LANES,     1, LANES + 1, 2, LANES + 2, 3, LANES + 3,
-                                           4, LANES + 4, 5, LANES + 5, 6, LANES + 6, 7, LANES + 7};
-    bits low = *(const bits *)numbers, high = low + LANES / 2;
-#pragma GCC unroll 4
-    for (int half = LANES / 2; half > 0; half /= 2)
-#pragma GCC unroll 8
-        for (int i = 0; i < half; i++)
-            x[i] = interleaved(x[i], x[i + half], low) + interleaved(x[i], x[i + half], high);
-    return x[0];
 }
 
 /* exp(unit |x - l|^2) for one landmark, a column of `out`. */
@@ -524,6 +519,7 @@ static int multiply_adds(int64_t steps, real *sum)
 const simd R(simd) = {
     .gaussian = gaussian,
     .exponentials = exponentials,
+    .elu = elu,
     .scaled_exponentials = scaled_exponentials,
     .exponential_rows = exponential_rows,
     .sincos = sincos_real,

@@ -20,6 +20,7 @@ typedef int64_t real_bits;
 #endif
 
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
+typedef real_bits bits __attribute__((vector_size(BYTES), aligned(sizeof(real_bits)), may_alias));
 enum { LANES = BYTES / sizeof(real) };
 enum { LINE = 64 }; /* bytes of a cache line */
 
@@ -53,6 +54,35 @@ static inline __attribute__((always_inline)) double add_wide(int count, wide *su
         for (int i = 0; i < half; i++)
             ends[i] += ends[i + half];
     return ends[0];
+}
+
+/* Lanes of a and b, which are counted from 0 on. */
+static inline lanes interleaved(lanes a, lanes b, bits numbers)
+{
+#ifdef __clang__
+    lanes y = a;
+    for (int i = 0; i < LANES; i++)
+        y[i] = numbers[i] < LANES ? a[numbers[i]] : b[numbers[i] - LANES];
+    return y;
+#else
+    return __builtin_shuffle(a, b, numbers);
+#endif
+}
+
+/* The sum of each vector's lanes, one vector for each lane of the result: halves are added until
+ * one lane is left. */
+static inline __attribute__((always_inline)) lanes add_across(lanes x[LANES])
+{
+    static const real_bits numbers[16]
+        __attribute__((aligned(BYTES))) = {0, LANES,     1, LANES + 1, 2, LANES + 2, 3, LANES + 3,
+                                           4, LANES + 4, 5, LANES + 5, 6, LANES + 6, 7, LANES + 7};
+    bits low = *(const bits *)numbers, high = low + LANES / 2;
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < half; i++)
+            x[i] = interleaved(x[i], x[i + half], low) + interleaved(x[i], x[i + half], high);
+    return x[0];
 }
 
 typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));

@@ -347,6 +347,43 @@ Test(limits, a_gradient_along_the_tokens)
     atn_context_free(context);
 }
 
+/* All tokens are alike, so Y is v, whose size is such that phi(q)^T S is within f32; phi(q).z,
+ * some n d 2^140 or 2^-140, is not, or has lost most of its digits there. */
+Test(limits, denominators_of_any_size)
+{
+    static const struct {
+        atn_operator op;
+        int variant, power;
+    } sizes[] = {{ATN_ELU, 0, 70}, {ATN_COSFORMER, 2, 70}, {ATN_COSFORMER, 2, -70}};
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        attention_choice choice = {.op = sizes[i].op,
+                                   .variant = sizes[i].variant,
+                                   .dtype = ATN_F32,
+                                   .shape = {1, 1, 130, 32, 3, 0},
+                                   .cross = true,
+                                   .seed = 5};
+        if (!runs(sizes[i].op))
+            continue;
+        attention_case c = attention_case_make(&choice);
+        int64_t count = attention_case_outputs(&c);
+        double v = ldexp(1, -sizes[i].power * 6 / 7), worst = 0;
+        c.desc.elu.epsilon = c.desc.cosformer.epsilon = 0;
+        for (int64_t e = 0; e < attention_case_queries(&c); e++)
+            c.q[e] = c.k[e] = ldexp(1, sizes[i].power);
+        for (int64_t e = 0; e < count; e++)
+            c.v[e] = v;
+        double *y = output_of(context, &c);
+        for (int64_t e = 0; e < count; e++)
+            worst = fmax(worst, fabs(y[e] / v - 1));
+        cr_expect(worst <= 4 * atn_dtype_roundoff(ATN_F32), "%s, tokens 2^%d: %.3g off",
+                  attention_case_label(&c), sizes[i].power, worst);
+        free(y);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 /* As large and as small, a query, and a line of K^T V through V's channel or K's: XNorm's Y has
  * nothing of their size. */
 Test(limits, lines_of_any_size)

@@ -137,6 +137,30 @@ Test(simd, exp_takes_any_count)
             }
 }
 
+/* The bits of the exponential of min(x, 0), less 1 or 0, plus max(x, 0); infinities too. */
+Test(simd, elu_and_its_slope)
+{
+    enum { MOST = 40, ROOM = MOST + 6 };
+    static const real special[] = {0, -(real)0., INFINITY, -INFINITY, 1e30f, -1e30f};
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int count = 0; count <= MOST; count++) {
+            real one = (real)(count % 2), x[ROOM], slopes[ROOM], phi[ROOM], want[ROOM];
+            for (int i = 0; i < ROOM; i++) {
+                x[i] = i % 7 == 6 ? special[i / 7] : (real)(0.37 * i - 5);
+                want[i] = x[i] < 0 ? x[i] : 0;
+                slopes[i] = phi[i] = 7;
+            }
+            sets[set].kernels->exponentials(ROOM, want);
+            sets[set].kernels->elu(count, one, x, slopes, phi);
+            for (int i = 0; i < ROOM; i++) {
+                real sum = (want[i] - one) + (x[i] > 0 ? x[i] : 0);
+                cr_expect(i < count ? slopes[i] == want[i] && phi[i] == sum
+                                    : slopes[i] == 7 && phi[i] == 7,
+                          "%s: element %d of %d", sets[set].name, i, count);
+            }
+        }
+}
+
 /* Rows that are shorter and longer than what is added in real numbers: the exponentials, and
  * nothing beyond them; sums within 16 roundings, of eight terms, of three sums and of their lanes;
  * in f32, whose exponential is attnum's own where the set fuses, the same bits of both such sets.

@@ -19,17 +19,10 @@ static void map(const void *own, const token_block *b)
     const head *h = own;
     bool naive = h->desc->elu.form == ATN_ELU_NAIVE;
     real *restrict slopes = b->kept, *restrict phi = b->phi, one = (real)naive;
-    for (int64_t i = 0; i < b->rows; i++)
-        for (int64_t c = 0; c < h->d; c++) {
-            real x = b->x[i * b->stride + c];
-            slopes[i * h->d + c] = x < 0 ? x : 0;
-        }
-    R(simd).exponentials(b->rows * h->d, slopes);
-    for (int64_t i = 0; i < b->rows; i++)
-        for (int64_t c = 0; c < h->d; c++) {
-            real x = b->x[i * b->stride + c], slope = slopes[i * h->d + c];
-            phi[i * h->d + c] = (slope - one) + (x > 0 ? x : 0);
-        }
+    bool dense = b->stride == h->d; /* one row of all */
+    int64_t count = dense ? b->rows * h->d : h->d;
+    for (int64_t i = 0; i < (dense ? 1 : b->rows); i++)
+        R(simd).elu(count, one, b->x + i * b->stride, slopes + i * h->d, phi + i * h->d);
     if (!naive)
         return;
     R(store)(h->desc->storage, b->rows, h->d, phi, h->d);

@@ -250,11 +250,20 @@ static void weights_within(const linear *l, const token_block *queries, const to
     }
 }
 
-/* phi(q).z of a block; keys: those of the same block, or null. */
+/* phi(q).z of a block; keys: those of the same block, or null. In double only where real numbers
+ * have not the range. */
 static void weight_sums(const linear *l, const token_block *queries, const token_block *keys,
                         double *sums)
 {
-    R(row_dots)(queries->rows, l->m, queries->phi, l->m, l->z, 0, sums);
+    real products[HEAD_BLOCK];
+    bool moderate = true;
+    R(multiply_vector)(queries->rows, l->m, queries->phi, l->z, products);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        sums[i] = (double)products[i];
+        moderate &= fabs(sums[i]) >= 0x1p-60 && fabs(sums[i]) < INFINITY;
+    }
+    if (!moderate)
+        R(row_dots)(queries->rows, l->m, queries->phi, l->m, l->z, 0, sums);
     for (int64_t i = 0; keys && i < queries->rows; i++)
         sums[i] += R(sum)(keys->rows, l->weights + i * HEAD_BLOCK);
 }
@@ -298,8 +307,12 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
     bool varies[HEAD_BLOCK];
     denominators(l, queries, keys, d, varies);
     for (int64_t i = 0; i < queries->rows; i++) {
-        real *row = out + i * h->out_stride;
-        R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
+        real *restrict row = out + i * h->out_stride, factor = (real)(1 / d[i]);
+        if (isnormal(factor))
+            for (int64_t c = 0; c < l->dv; c++)
+                row[c] *= factor;
+        else /* in double */
+            R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
     }
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }
