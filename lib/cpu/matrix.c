@@ -51,25 +51,39 @@ double R(dot)(int64_t count, const real *a, const real *b)
                   : sum_of_products(count, a, b, 1);
 }
 
-/* R(dot) of two rows of whole SUMS, whose sums stay in registers. */
-static inline double whole_dot(int64_t count, const real *a, const real *b)
+/* R(dot) of WIDE pairs of rows of whole SUMS, which are added across together, in its order. */
+static inline __attribute__((always_inline)) void whole_dots(int64_t cols, const real *a,
+                                                             int64_t a_stride, const real *b,
+                                                             int64_t b_stride, double *dots)
 {
-    wide sums[WIDES] = {{0}};
-    for (int64_t i = 0; i < count; i += SUMS)
+    wide rows[WIDE];
+#pragma GCC unroll 8
+    for (int row = 0; row < WIDE; row++, a += a_stride, b += b_stride) {
+        wide sums[WIDES] = {{0}};
+        for (int64_t i = 0; i < cols; i += SUMS)
 #pragma GCC unroll 16
-        for (int w = 0; w < WIDES; w++)
-            sums[w] += widened(a + i + w * WIDE) * widened(b + i + w * WIDE);
-    return add_wide(WIDES, sums);
+            for (int w = 0; w < WIDES; w++)
+                sums[w] += widened(a + i + w * WIDE) * widened(b + i + w * WIDE);
+        for (int half = WIDES / 2; half > 0; half /= 2)
+            for (int w = 0; w < half; w++)
+                sums[w] += sums[w + half];
+        rows[row] = sums[0];
+    }
+    *(wide *)dots = add_across_wide(rows);
 }
 
 void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, const real *b,
                  int64_t b_stride, double *dots)
 {
+    int64_t i = 0;
     bool whole = cols > 0 && cols % SUMS == 0, same = a == b && a_stride == b_stride;
-    for (int64_t i = 0; i < rows; i++, a += a_stride, b += b_stride)
-        dots[i] = !whole ? R(dot)(cols, a, b)
-                  : same ? whole_dot(cols, a, a)
-                         : whole_dot(cols, a, b);
+    for (; whole && i + WIDE <= rows; i += WIDE, a += WIDE * a_stride, b += WIDE * b_stride)
+        if (same) /* known to be one number, converted once */
+            whole_dots(cols, a, a_stride, a, a_stride, dots + i);
+        else
+            whole_dots(cols, a, a_stride, b, b_stride, dots + i);
+    for (; i < rows; i++, a += a_stride, b += b_stride)
+        dots[i] = R(dot)(cols, a, b);
 }
 
 double R(squared_difference)(int64_t count, const real *a, const real *b)

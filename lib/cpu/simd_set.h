@@ -56,34 +56,39 @@ static inline __attribute__((always_inline)) double add_wide(int count, wide *su
     return ends[0];
 }
 
-/* Lanes of a and b, which are counted from 0 on. */
-static inline lanes interleaved(lanes a, lanes b, bits numbers)
-{
-#ifdef __clang__
-    lanes y = a;
-    for (int i = 0; i < LANES; i++)
-        y[i] = numbers[i] < LANES ? a[numbers[i]] : b[numbers[i] - LANES];
-    return y;
+/* interleaved_name: lanes of a and b, which are counted from 0 on. name: the sum of each vector's
+ * lanes, one vector for each lane of the result: halves are added until one lane is left. */
+#ifdef __clang__ /* makes a shuffle of the loop; gcc does not */
+#define INTERLEAVE(vector, width, a, b, numbers)                                                   \
+    vector y = a;                                                                                  \
+    for (int i = 0; i < (width); i++)                                                              \
+        y[i] = numbers[i] < (width) ? a[numbers[i]] : b[numbers[i] - (width)];                     \
+    return y
 #else
-    return __builtin_shuffle(a, b, numbers);
+#define INTERLEAVE(vector, width, a, b, numbers) return __builtin_shuffle(a, b, numbers)
 #endif
-}
+#define DEFINE_ADD_ACROSS(name, vector, integer, width)                                            \
+    typedef integer numbers_##name __attribute__((vector_size(BYTES), aligned(sizeof(integer))));  \
+    static inline vector interleaved_##name(vector a, vector b, numbers_##name numbers)            \
+    {                                                                                              \
+        INTERLEAVE(vector, width, a, b, numbers);                                                  \
+    }                                                                                              \
+    static inline __attribute__((always_inline)) vector name(vector x[width])                      \
+    {                                                                                              \
+        static const integer numbers[16] __attribute__((aligned(BYTES))) = {                       \
+            0, width,     1, width + 1, 2, width + 2, 3, width + 3,                                \
+            4, width + 4, 5, width + 5, 6, width + 6, 7, width + 7};                               \
+        numbers_##name low = *(const numbers_##name *)numbers;                                     \
+        numbers_##name high = low + (width) / 2;                                                   \
+        _Pragma("GCC unroll 4") for (int half = (width) / 2; half > 0; half /= 2)                  \
+            _Pragma("GCC unroll 8") for (int i = 0; i < half; i++) x[i] =                          \
+                interleaved_##name(x[i], x[i + half], low) +                                       \
+                interleaved_##name(x[i], x[i + half], high);                                       \
+        return x[0];                                                                               \
+    }
 
-/* The sum of each vector's lanes, one vector for each lane of the result: halves are added until
- * one lane is left. */
-static inline __attribute__((always_inline)) lanes add_across(lanes x[LANES])
-{
-    static const real_bits numbers[16]
-        __attribute__((aligned(BYTES))) = {0, LANES,     1, LANES + 1, 2, LANES + 2, 3, LANES + 3,
-                                           4, LANES + 4, 5, LANES + 5, 6, LANES + 6, 7, LANES + 7};
-    bits low = *(const bits *)numbers, high = low + LANES / 2;
-#pragma GCC unroll 4
-    for (int half = LANES / 2; half > 0; half /= 2)
-#pragma GCC unroll 8
-        for (int i = 0; i < half; i++)
-            x[i] = interleaved(x[i], x[i + half], low) + interleaved(x[i], x[i + half], high);
-    return x[0];
-}
+DEFINE_ADD_ACROSS(add_across, lanes, real_bits, LANES)
+DEFINE_ADD_ACROSS(add_across_wide, wide, int64_t, WIDE)
 
 typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
 enum { QUAD = 16 / sizeof(real) };

@@ -83,11 +83,11 @@ Test(matrix, dot_of_itself)
     }
 }
 
-/* The sums of each row are those of dot, for whole and other lengths, with another array's rows,
- * with one row and with the rows themselves. */
+/* The sums of each row, several across together or one, are those of dot, for whole and other
+ * lengths, with another array's rows, with one row and with the rows themselves. */
 Test(matrix, dots_of_rows)
 {
-    enum { ROWS = 3, STRIDE = 200 };
+    enum { ROWS = 11, STRIDE = 200 };
     static real a[ROWS * STRIDE], b[ROWS * STRIDE];
     double dots[ROWS], norms[ROWS];
     fill(ROWS * STRIDE, a);

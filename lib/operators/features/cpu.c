@@ -307,12 +307,8 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
     bool varies[HEAD_BLOCK];
     denominators(l, queries, keys, d, varies);
     for (int64_t i = 0; i < queries->rows; i++) {
-        real *restrict row = out + i * h->out_stride, factor = (real)(1 / d[i]);
-        if (isnormal(factor))
-            for (int64_t c = 0; c < l->dv; c++)
-                row[c] *= factor;
-        else /* in double */
-            R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
+        real *row = out + i * h->out_stride;
+        R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
     }
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }
