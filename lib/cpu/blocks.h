@@ -225,7 +225,7 @@ void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *
                  real *to);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);
-/* y = A x, A dense. */
+/* y = A x, A dense; sums in `real`, in 16 parts, which are added by halves. */
 void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
 /* a = (a + a^T) / 2, exactly symmetric. */

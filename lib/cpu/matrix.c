@@ -51,7 +51,7 @@ double R(dot)(int64_t count, const real *a, const real *b)
                   : sum_of_products(count, a, b, 1);
 }
 
-/* R(dot) of WIDE pairs of rows of whole SUMS, which are added across together, in its order. */
+/* R(dot), to the same bits, of WIDE pairs of rows whose length is a multiple of SUMS. */
 static inline __attribute__((always_inline)) void whole_dots(int64_t cols, const real *a,
                                                              int64_t a_stride, const real *b,
                                                              int64_t b_stride, double *dots)
@@ -227,7 +227,7 @@ static inline real row_product(int64_t cols, const real *a, const real *x)
     return ends[0][0] + rest;
 }
 
-/* LANES rows of whole ROW_SUMS, added across in the same order. */
+/* row_product, to the same bits, of LANES rows whose length is a multiple of ROW_SUMS. */
 static inline lanes row_products(int64_t cols, const real *a, const real *x)
 {
     lanes sums[LANES];

@@ -57,7 +57,8 @@ typedef struct {
                      int64_t x_stride, real *out, int64_t out_stride, const real *const *ahead);
     /* x_i = exp(x_i) */
     void (*exponentials)(int64_t count, real *x);
-    /* slopes_i = exp(min(x_i, 0)), phi_i = (slopes_i - one) + max(x_i, 0) */
+    /* slopes_i = exp(min(x_i, 0)), phi_i = (slopes_i - one) + max(x_i, 0), where NaN counts as 0.
+     * The arrays must not overlap. */
     void (*elu)(int64_t count, real one, const real *x, real *slopes, real *phi);
     /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of three roundings of
      * the argument. */

@@ -93,19 +93,21 @@ static inline __attribute__((always_inline)) void elu_lanes(real one, const real
     *(lanes *)phi = (slope - one) + above;
 }
 
+/* The last vector may overlap the one before it. */
 static void elu(int64_t count, real one, const real *x, real *slopes, real *phi)
 {
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        elu_lanes(one, x + i, slopes + i, phi + i);
-    if (i == count)
+    real few[3][LANES] = {{0}};
+    size_t bytes = (size_t)count * sizeof *x;
+    for (int64_t i = 0; LANES <= count && i < count; i += LANES) {
+        int64_t at = i + LANES <= count ? i : count - LANES;
+        elu_lanes(one, x + at, slopes + at, phi + at);
+    }
+    if (count >= LANES)
         return;
-    real last[3][LANES] = {{0}};
-    size_t rest = (size_t)(count - i) * sizeof *x;
-    memcpy(last[0], x + i, rest);
-    elu_lanes(one, last[0], last[1], last[2]);
-    memcpy(slopes + i, last[1], rest);
-    memcpy(phi + i, last[2], rest);
+    memcpy(few[0], x, bytes);
+    elu_lanes(one, few[0], few[1], few[2]);
+    memcpy(slopes, few[1], bytes);
+    memcpy(phi, few[2], bytes);
 }
 
 static void scaled_exponentials(int64_t count, double factor, real shift, real *x)

@@ -26,6 +26,7 @@ enum { LINE = 64 }; /* bytes of a cache line */
 
 /* Doubles, and as many real numbers. */
 typedef double wide __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
+typedef int64_t wide_bits __attribute__((vector_size(BYTES), aligned(sizeof(int64_t)), may_alias));
 enum { WIDE = BYTES / sizeof(double) };
 typedef real some
     __attribute__((vector_size(WIDE * sizeof(real)), aligned(sizeof(real)), may_alias));
@@ -56,39 +57,38 @@ static inline __attribute__((always_inline)) double add_wide(int count, wide *su
     return ends[0];
 }
 
-/* interleaved_name: lanes of a and b, which are counted from 0 on. name: the sum of each vector's
- * lanes, one vector for each lane of the result: halves are added until one lane is left. */
-#ifdef __clang__ /* makes a shuffle of the loop; gcc does not */
-#define INTERLEAVE(vector, width, a, b, numbers)                                                   \
-    vector y = a;                                                                                  \
-    for (int i = 0; i < (width); i++)                                                              \
-        y[i] = numbers[i] < (width) ? a[numbers[i]] : b[numbers[i] - (width)];                     \
-    return y
+/* y = the lanes with these numbers, where a's are counted from 0 on and b's from `width` on. Clang
+ * makes a shuffle of the loop; gcc does not. */
+#ifdef __clang__
+#define INTERLEAVE(width, y, a, b, numbers)                                                        \
+    for (int lane = 0; lane < (width); lane++)                                                     \
+    y[lane] = numbers[lane] < (width) ? a[numbers[lane]] : b[numbers[lane] - (width)]
 #else
-#define INTERLEAVE(vector, width, a, b, numbers) return __builtin_shuffle(a, b, numbers)
+#define INTERLEAVE(width, y, a, b, numbers) y = __builtin_shuffle(a, b, numbers)
 #endif
-#define DEFINE_ADD_ACROSS(name, vector, integer, width)                                            \
-    typedef integer numbers_##name __attribute__((vector_size(BYTES), aligned(sizeof(integer))));  \
-    static inline vector interleaved_##name(vector a, vector b, numbers_##name numbers)            \
-    {                                                                                              \
-        INTERLEAVE(vector, width, a, b, numbers);                                                  \
-    }                                                                                              \
+
+/* name(x): the sum of each vector's lanes, one vector for each lane of the result: halves are added
+ * until one lane is left. */
+#define DEFINE_ADD_ACROSS(name, vector, integers, integer, width)                                  \
     static inline __attribute__((always_inline)) vector name(vector x[width])                      \
     {                                                                                              \
         static const integer numbers[16] __attribute__((aligned(BYTES))) = {                       \
             0, width,     1, width + 1, 2, width + 2, 3, width + 3,                                \
             4, width + 4, 5, width + 5, 6, width + 6, 7, width + 7};                               \
-        numbers_##name low = *(const numbers_##name *)numbers;                                     \
-        numbers_##name high = low + (width) / 2;                                                   \
+        integers low = *(const integers *)numbers, high = low + (width) / 2;                       \
         _Pragma("GCC unroll 4") for (int half = (width) / 2; half > 0; half /= 2)                  \
-            _Pragma("GCC unroll 8") for (int i = 0; i < half; i++) x[i] =                          \
-                interleaved_##name(x[i], x[i + half], low) +                                       \
-                interleaved_##name(x[i], x[i + half], high);                                       \
+            _Pragma("GCC unroll 8") for (int i = 0; i < half; i++)                                 \
+        {                                                                                          \
+            vector first, second;                                                                  \
+            INTERLEAVE(width, first, x[i], x[i + half], low);                                      \
+            INTERLEAVE(width, second, x[i], x[i + half], high);                                    \
+            x[i] = first + second;                                                                 \
+        }                                                                                          \
         return x[0];                                                                               \
     }
 
-DEFINE_ADD_ACROSS(add_across, lanes, real_bits, LANES)
-DEFINE_ADD_ACROSS(add_across_wide, wide, int64_t, WIDE)
+DEFINE_ADD_ACROSS(add_across, lanes, bits, real_bits, LANES)
+DEFINE_ADD_ACROSS(add_across_wide, wide, wide_bits, int64_t, WIDE)
 
 typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
 enum { QUAD = 16 / sizeof(real) };

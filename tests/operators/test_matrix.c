@@ -9,6 +9,23 @@
 
 enum { MOST = 70, ROOM = MOST * MOST + 1 };
 
+/* What adds across vectors is tested in every set that the machine has, the rest in base. */
+typedef void dots_function(int64_t rows, int64_t cols, const real *a, int64_t a_stride,
+                           const real *b, int64_t b_stride, double *dots);
+typedef void vector_function(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
+#define OF_SET(name, set) REAL_NAME(name, REAL_TYPE, set)
+#ifdef __x86_64__
+extern dots_function OF_SET(row_dots, avx2), OF_SET(row_dots, avx512);
+extern vector_function OF_SET(multiply_vector, avx2), OF_SET(multiply_vector, avx512);
+static dots_function *const row_dots[] = {OF_SET(row_dots, base), OF_SET(row_dots, avx2),
+                                          OF_SET(row_dots, avx512)};
+static vector_function *const multiply_vector[] = {
+    OF_SET(multiply_vector, base), OF_SET(multiply_vector, avx2), OF_SET(multiply_vector, avx512)};
+#else
+static dots_function *const row_dots[] = {OF_SET(row_dots, base)};
+static vector_function *const multiply_vector[] = {OF_SET(multiply_vector, base)};
+#endif
+
 static void fill(int64_t count, real *a)
 {
     for (int64_t i = 0; i < count; i++)
@@ -53,17 +70,18 @@ static real plain_row(int64_t cols, const real *a, const real *x)
 Test(matrix, rows_times_a_vector)
 {
     static real a[ROOM], x[MOST], y[MOST + 1];
-    for (int64_t cols = 0; cols <= MOST; cols++)
-        for (int64_t rows = 0; rows <= 35; rows += rows < 3 ? 1 : 16) {
-            fill(ROOM, a);
-            fill(MOST, x);
-            y[rows] = 7;
-            R(multiply_vector)(rows, cols, a, x, y);
-            for (int64_t i = 0; i < rows; i++)
-                cr_expect(y[i] == plain_row(cols, a + i * cols, x), "%d x %d: row %d", (int)rows,
-                          (int)cols, (int)i);
-            cr_expect(y[rows] == 7);
-        }
+    for (int set = 0, count = find_sets(); set < count; set++)
+        for (int64_t cols = 0; cols <= MOST; cols++)
+            for (int64_t rows = 0; rows <= 35; rows += rows < 3 ? 1 : 16) {
+                fill(ROOM, a);
+                fill(MOST, x);
+                y[rows] = 7;
+                multiply_vector[set](rows, cols, a, x, y);
+                for (int64_t i = 0; i < rows; i++)
+                    cr_expect(y[i] == plain_row(cols, a + i * cols, x), "%s, %d x %d: row %d",
+                              sets[set].name, (int)rows, (int)cols, (int)i);
+                cr_expect(y[rows] == 7);
+            }
 }
 
 /* Whether the factors share memory changes no bit; exact where numbers are whole. */
@@ -83,8 +101,8 @@ Test(matrix, dot_of_itself)
     }
 }
 
-/* The sums of each row, several across together or one, are those of dot, for whole and other
- * lengths, with another array's rows, with one row and with the rows themselves. */
+/* The sums of each row, several across together or one, are those of base's dot, for whole and
+ * other lengths, with another array's rows, with one row and with the rows themselves. */
 Test(matrix, dots_of_rows)
 {
     enum { ROWS = 11, STRIDE = 200 };
@@ -95,16 +113,16 @@ Test(matrix, dots_of_rows)
         b[i] = a[ROWS * STRIDE - 1 - i];
     for (int64_t cols = 0; cols < STRIDE; cols++) {
         R(row_norms)(ROWS, cols, a, STRIDE, norms);
-        for (int turn = 0; turn < 3; turn++) {
-            const real *with = turn == 2 ? a : b;
-            int64_t stride = turn == 1 ? 0 : STRIDE;
-            R(row_dots)(ROWS, cols, a, STRIDE, with, stride, dots);
-            for (int64_t i = 0; i < ROWS; i++) {
-                const real *row = a + i * STRIDE;
-                cr_expect(dots[i] == R(dot)(cols, row, with + i * stride) &&
-                              norms[i] == R(frobenius)(cols, row),
-                          "%d columns, row %d, turn %d", (int)cols, (int)i, turn);
-            }
+        for (int64_t i = 0; i < ROWS; i++)
+            cr_expect(norms[i] == R(frobenius)(cols, a + i * STRIDE));
+        for (int turn = 0, count = find_sets(); turn < 3 * count; turn++) {
+            const real *with = turn % 3 == 2 ? a : b;
+            int64_t stride = turn % 3 == 1 ? 0 : STRIDE;
+            row_dots[turn / 3](ROWS, cols, a, STRIDE, with, stride, dots);
+            for (int64_t i = 0; i < ROWS; i++)
+                cr_expect(dots[i] == R(dot)(cols, a + i * STRIDE, with + i * stride),
+                          "%s, %d columns, row %d, turn %d", sets[turn / 3].name, (int)cols, (int)i,
+                          turn % 3);
         }
     }
 }

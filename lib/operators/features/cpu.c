@@ -250,20 +250,22 @@ static void weights_within(const linear *l, const token_block *queries, const to
     }
 }
 
-/* phi(q).z of a block; keys: those of the same block, or null. In double only where real numbers
- * have not the range. */
+/* phi(q).z of a block; keys: those of the same block, or null. Sums of real numbers are in as many
+ * parts as make them no longer than those of a product. Below SMALL some of their terms may have
+ * fewer digits, as f32 has no smaller ones than 2^-149. */
 static void weight_sums(const linear *l, const token_block *queries, const token_block *keys,
                         double *sums)
 {
+    enum { MOST_FEATURES = 4096 };
+    static const double SMALL = 0x1p-60;
     real products[HEAD_BLOCK];
-    bool moderate = true;
-    R(multiply_vector)(queries->rows, l->m, queries->phi, l->z, products);
+    bool short_sums = l->m <= MOST_FEATURES;
+    if (short_sums)
+        R(multiply_vector)(queries->rows, l->m, queries->phi, l->z, products);
     for (int64_t i = 0; i < queries->rows; i++) {
-        sums[i] = (double)products[i];
-        moderate &= fabs(sums[i]) >= 0x1p-60 && fabs(sums[i]) < INFINITY;
+        bool good = short_sums && products[i] >= SMALL && products[i] < INFINITY;
+        sums[i] = good ? (double)products[i] : R(dot)(l->m, queries->phi + i * l->m, l->z);
     }
-    if (!moderate)
-        R(row_dots)(queries->rows, l->m, queries->phi, l->m, l->z, 0, sums);
     for (int64_t i = 0; keys && i < queries->rows; i++)
         sums[i] += R(sum)(keys->rows, l->weights + i * HEAD_BLOCK);
 }
@@ -307,8 +309,12 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
     bool varies[HEAD_BLOCK];
     denominators(l, queries, keys, d, varies);
     for (int64_t i = 0; i < queries->rows; i++) {
-        real *row = out + i * h->out_stride;
-        R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
+        real *restrict row = out + i * h->out_stride, factor = (real)(1 / d[i]);
+        if (isnormal(factor))
+            for (int64_t c = 0; c < l->dv; c++)
+                row[c] *= factor;
+        else /* in double */
+            R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
     }
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }

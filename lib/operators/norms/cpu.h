@@ -4,8 +4,6 @@
 #ifndef NORMS_CPU_H
 #define NORMS_CPU_H
 
-#include <float.h>
-
 #include "cpu/heads.h"
 
 /* The elements that `count` doubles take at most, and the doubles taken from *free: they, and what
@@ -28,19 +26,11 @@ static inline double R(norm_divide)(double x, double divisor, double reciprocal)
     return sizeof(real) < sizeof(double) ? x * reciprocal : x / divisor;
 }
 
-/* to = factor x / divisor, with the strides given. f32 multiplies by the rounded quotient where
- * that is a normal number. */
+/* to = factor x / divisor, with the strides given. */
 static inline void R(norm_scale)(double factor, double divisor, int64_t count, const real *x,
                                  int64_t step, real *to, int64_t to_step)
 {
     double reciprocal = factor / divisor;
-    real rounded = (real)reciprocal;
-    if (sizeof(real) < sizeof(double) && fabs(reciprocal) >= FLT_MIN &&
-        fabs(reciprocal) <= FLT_MAX) {
-        for (int64_t i = 0; i < count; i++)
-            to[i * to_step] = x[i * step] * rounded;
-        return;
-    }
     for (int64_t i = 0; i < count; i++) {
         double value = (double)x[i * step];
         to[i * to_step] =
