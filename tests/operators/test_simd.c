@@ -90,7 +90,8 @@ Test(simd, exp_of_what_is_special)
                         -100000,
                         100000,
                         (real)(LEAST * log(2.0) - 2),
-                        tiny};
+                        tiny,
+                        -1e30f};
             const char *name = sets[set].name;
             if (scaled)
                 sets[set].kernels->scaled_exponentials(sizeof x / sizeof *x, 1, 0, x);
@@ -99,7 +100,7 @@ Test(simd, exp_of_what_is_special)
             cr_expect(x[0] == 1 && x[1] == 1, "%s: exp(0) is 1 exactly", name);
             cr_expect(isnan(x[2]), "%s: NaN", name);
             cr_expect(isinf(x[3]) && x[3] > 0 && x[4] == 0, "%s: infinities", name);
-            cr_expect(x[5] == 0 && isinf(x[6]), "%s: underflow, overflow", name);
+            cr_expect(x[5] == 0 && isinf(x[6]) && x[9] == 0, "%s: underflow, overflow", name);
             cr_expect(x[7] > 0 && x[7] < tiny, "%s: subnormal: %g", name, (double)x[7]);
             cr_expect(x[8] == 1, "%s: near 1", name);
         }
