@@ -77,7 +77,7 @@ static inline exp_lanes exp_f32(exp_lanes x)
 static inline exp_lanes exp2_f32(exp_lanes x)
 {
     const exp_lanes zero = {0};
-#ifdef SIMD_AVX512 /* whose scaling takes any k, and whose f of an infinity is 0 */
+#ifdef SIMD_AVX512 /* vscalefps takes any k, and vreduceps of an infinity is 0 */
     exp_lanes f = (exp_lanes)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT), k = x - f;
 #else
     x = (exp_lanes)MIN_F32(zero + 128, MAX_F32(zero - 150, x)); /* infinity, 0 beyond these */

@@ -387,7 +387,7 @@ Test(limits, denominators_of_any_size)
 
 /* The last query of a block has no positive channel, and so no features: Y of the others keeps its
  * bits. */
-Test(limits, a_query_alone_among_others)
+Test(limits, a_query_changes_no_other)
 {
     enum { N = 64, D = 32 };
     atn_context *context = fixture_context(1, NULL);

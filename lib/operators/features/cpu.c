@@ -250,9 +250,9 @@ static void weights_within(const linear *l, const token_block *queries, const to
     }
 }
 
-/* phi(q).z of a block; keys: those of the same block, or null. Sums of real numbers are in as many
- * parts as make them no longer than those of a product. Below SMALL some of their terms may have
- * fewer digits, as f32 has no smaller ones than 2^-149. */
+/* phi(q).z of a block; keys: those of the same block, or null. multiply_vector adds in 16 parts, so
+ * that up to MOST_FEATURES no part has more than the 256 terms that a product adds at a time.
+ * Terms below 2^-126 lose digits in f32, which does not count in sums of at least SMALL. */
 static void weight_sums(const linear *l, const token_block *queries, const token_block *keys,
                         double *sums)
 {
