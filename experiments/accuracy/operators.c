@@ -146,13 +146,15 @@ typedef struct {
     int64_t count, capacity;
 } accuracy_sweep;
 
-static const char *const usual_inputs[] = {"photos",    "smooth",     "smooth:8", "noisy",
-                                           "iid",       "iid:0.3",    "clusters", "constant",
-                                           "circulant", "duplicates", NULL};
+#define MADE_INPUTS                                                                                \
+    "photos", "smooth", "smooth:8", "noisy", "iid", "iid:0.3", "clusters", "constant",             \
+        "circulant", "duplicates"
+static const char *const made_inputs[] = {MADE_INPUTS, NULL};
+static const char *const usual_inputs[] = {MADE_INPUTS, "trained:soft", "trained:sima", NULL};
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 
 /* The defaults of an effort: landmarks, and numbers of tokens (ended by 0), each with the inputs
- * that are run with this number. */
+ * that are run with this number; the first has all. */
 static const struct {
     int64_t m;
     struct usual_tokens {
@@ -160,9 +162,9 @@ static const struct {
         const char *const *inputs;
     } tokens[4];
 } usual[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {16, {{64, usual_inputs}}},
+    [EFFORT_QUICK] = {16, {{64, made_inputs}}},
     [EFFORT_DEFAULT] = {49, {{196, usual_inputs}, {784, few_inputs}}},
-    [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, usual_inputs}}},
+    [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, made_inputs}}},
 };
 
 int64_t accuracy_chunk(int64_t n)
@@ -279,13 +281,18 @@ static void add_input_points(accuracy_sweep *w, accuracy_point point)
     }
     for (int i = 0; i < s->tokens.count; i++) {
         point.n = s->tokens.items[i];
-        add_points(w, point);
+        int64_t side = root_of(point.n);
+        if (!is_left_out(s, point.in, side == nearest_side(point.in, side)))
+            add_points(w, point);
     }
     const struct usual_tokens *tokens = usual[s->effort].tokens;
+    int64_t before = 0;
     for (int i = 0; s->tokens.count == 0 && tokens[i].n; i++) {
-        point.n = tokens[i].n;
-        if (is_usual(s, &tokens[i], point.text))
+        int64_t side = nearest_side(point.in, root_of(tokens[i].n));
+        point.n = side * side;
+        if (is_usual(s, &tokens[i], point.text) && side != before)
             add_points(w, point);
+        before = side;
     }
 }
 
@@ -299,8 +306,9 @@ static void add_all(accuracy_sweep *w)
             for (int i = 0; options_include_variant(s, info, variant) && i < w->inputs.count; i++)
                 add_input_points(w,
                                  (accuracy_point){.in = w->inputs.items[i],
-                                                  .text = s->inputs.count > 0 ? s->inputs.items[i]
-                                                                              : usual_inputs[i],
+                                                  .text = s->inputs.count > 0
+                                                              ? s->inputs.items[i]
+                                                              : usual[s->effort].tokens->inputs[i],
                                                   .op = (atn_operator)op,
                                                   .variant = variant});
     }
@@ -328,7 +336,7 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     accuracy_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
-    int code = input_set_open(s, usual_inputs, &w->inputs);
+    int code = input_set_open(s, usual[s->effort].tokens->inputs, &w->inputs);
     if (code == EXIT_PASS)
         code = check_numbers(w);
     if (code == EXIT_PASS)
@@ -660,11 +668,13 @@ const experiment accuracy_operators = {
     .example = "attnum run accuracy/operators --operator soft,sima/code --input photos,iid --n 196",
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_DTYPE, OPTION_STORAGE, OPTION_SAMPLES,
                        OPTION_OPERATOR, OPTION_N, OPTION_M),
-    .defaults = "all operators and variants; f32, f64, bf16, f16; all inputs, 1 sample.\n"
-                "quick: n = 64, m = 16.\n"
-                "default: n = 196, and n = 784 for photos and iid; m = 49.\n"
-                "full: n = 196, 784, 3136; m = 49.\n"
-                "A file has its own n, and landmarks by windows where that is no square.",
+    .defaults =
+        "all operators and variants; f32, f64, bf16, f16; all inputs, 1 sample.\n"
+        "quick: n = 64, m = 16; none of trained networks.\n"
+        "default: n = 196, also of trained:soft and trained:sima, and n = 784 for photos\n"
+        "and iid; m = 49. full: n = 196, 784, 3136 (trained: to 784); m = 49.\n"
+        "A file has its own n, and landmarks by windows where that is no square; a trained\n"
+        "network the nearest n that it has.",
     .outputs = outputs,
     .output_count = 1,
     .plot = "accuracy/operators.gp",

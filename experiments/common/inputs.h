@@ -72,8 +72,8 @@ void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64
                       int64_t *grid_height, int64_t *grid_width);
 
 /* The side of the grids whose tokens are pooled to m landmarks: that of photographs, and for a
- * trained network the smallest multiple of its own with at least m tokens; 0 for synthetic fields,
- * which are sampled on a grid of any side, and for files. */
+ * trained network the smallest multiple of its own with at least m tokens, or its own if it takes
+ * no other; 0 for synthetic fields, which are sampled on a grid of any side, and for files. */
 int64_t input_side(const input *in, int64_t m);
 
 /* Tokens of sample number `sample` (0, 1, ...) under a seed, on a height x width grid:

@@ -9,6 +9,7 @@
 
 #include "report.h"
 #include "staging.h"
+#include "train/trained.h"
 
 /* Photographs are cut into 64 x 64 patches of 4 pixels: a crop of 256 x 256. */
 enum { PHOTO_PATCH = 4 };
@@ -144,11 +145,28 @@ int64_t choose_stride(token_grid *grid, int64_t m)
     return nearest;
 }
 
-token_grid file_grid(const input *in)
+bool input_has_own_grid(const input *in)
 {
+    return input_is_file(in) || input_network(in);
+}
+
+token_grid own_grid(const input *in)
+{
+    int64_t side = input_side(in, 1);
+    if (input_network(in))
+        return (token_grid){.height = side, .width = side, .patch = PHOTO_PATCH};
     file_shape f = get_file_shape(in);
     return f.height > 0 ? (token_grid){.height = f.height, .width = f.width}
                         : (token_grid){.height = f.tokens, .width = 1, .windows = true};
+}
+
+int64_t nearest_side(const input *in, int64_t side)
+{
+    if (!input_has_own_grid(in))
+        return side;
+    int64_t own = own_grid(in).height, factor = (side + own / 2) / own;
+    bool larger = input_network(in) && factor > 1 && trained_can_enlarge(input_network(in));
+    return larger ? factor * own : own;
 }
 
 /* The whole number whose square is nearest to m. */
@@ -162,7 +180,7 @@ int64_t landmark_grid(const input *in, int64_t m, token_grid *grid)
 {
     int64_t side = input_side(in, m);
     if (input_is_file(in)) {
-        *grid = file_grid(in);
+        *grid = own_grid(in);
     } else if (side > 0) {
         *grid = (token_grid){.height = side, .width = side, .patch = PHOTO_PATCH};
     } else {
@@ -173,6 +191,11 @@ int64_t landmark_grid(const input *in, int64_t m, token_grid *grid)
     return choose_stride(grid, m);
 }
 
+bool is_left_out(const program_options *s, const input *in, bool has_it)
+{
+    return !has_it && s->inputs.count == 0 && input_has_own_grid(in);
+}
+
 int check_landmarks(const program_options *s, const input *in, int64_t m, int64_t given)
 {
     if (m > MOST_LANDMARKS)
@@ -181,7 +204,7 @@ int check_landmarks(const program_options *s, const input *in, int64_t m, int64_
         report_error("%s: its grid cannot be pooled to %d landmarks or fewer; expected another "
                      "--grid",
                      input_name(in), (int)MOST_LANDMARKS);
-    else if (given == m || (s->landmarks.count == 0 && input_is_file(in)))
+    else if (given == m || (s->landmarks.count == 0 && input_has_own_grid(in)))
         return EXIT_PASS;
     else
         report_error("--m %" PRId64 ": %s cannot give as many landmarks; the nearest it can give "
@@ -238,7 +261,10 @@ double kernel_scale(const program_options *s, int64_t dim)
 
 double landmark_point_scale(const program_options *s, const landmark_point *point)
 {
-    int64_t heads = point->stage ? soft_tiny[point->stage - 1].heads : 1;
+    const struct trained *network = input_network(point->in);
+    int64_t heads = network        ? trained_heads(network)
+                    : point->stage ? soft_tiny[point->stage - 1].heads
+                                   : 1;
     return atn_kernel_scale(s->scale, s->scale_value, heads, input_dim(point->in));
 }
 
@@ -300,7 +326,7 @@ int refuse_large_files(const input_set *inputs, const char *name)
 {
     for (int i = 0; i < inputs->count; i++) {
         const input *in = inputs->items[i];
-        token_grid grid = input_is_file(in) ? file_grid(in) : (token_grid){0};
+        token_grid grid = input_is_file(in) ? own_grid(in) : (token_grid){0};
         if (grid_tokens(&grid) > MOST_TOKENS) {
             report_error("%s: %s has %" PRId64
                          " tokens a matrix, expected at most %d: n x n matrices are formed",
@@ -314,7 +340,7 @@ int refuse_large_files(const input_set *inputs, const char *name)
 token_grid stage_grid(const input *in, int64_t stage)
 {
     if (in && input_is_file(in))
-        return file_grid(in);
+        return own_grid(in);
     int64_t side = soft_tiny[stage - 1].side;
     return (token_grid){.height = side,
                         .width = side,
@@ -338,13 +364,19 @@ int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *
 static int add_points(landmark_sweep *sweep, landmark_point point, const int64_t *m,
                       int64_t (*samples)(const program_options *s, int64_t m))
 {
-    int64_t taken = 0;
+    bool own = sweep->s->landmarks.count == 0 && input_has_own_grid(point.in);
+    token_grid grid = own ? own_grid(point.in) : (token_grid){0};
+    int64_t taken = 0, n = grid_tokens(&grid);
     int code = EXIT_PASS;
-    for (; *m > 0 && code == EXIT_PASS; m++, taken = point.m) {
-        point.m = landmark_grid(point.in, *m, &point.grid);
+    for (; *m > 0 && code == EXIT_PASS; m++) {
+        int64_t wanted = own && *m > n ? n : *m;
+        point.m = landmark_grid(point.in, wanted, &point.grid);
+        if (is_left_out(sweep->s, point.in, own || point.m == *m))
+            continue;
         code = check_landmarks(sweep->s, point.in, *m, point.m);
         if (code == EXIT_PASS && point.m != taken)
             code = landmark_sweep_add_samples(sweep, point, samples(sweep->s, point.m));
+        taken = point.m;
     }
     return code;
 }
@@ -365,8 +397,9 @@ int landmark_sweep_open(const program_options *s, const int64_t *m,
                         int64_t (*samples)(const program_options *s, int64_t m), void **state,
                         int64_t *points)
 {
-    static const char *const usual_inputs[] = {"photos", "smooth",  "smooth:8", "noisy",
-                                               "iid",    "iid:0.3", "clusters", NULL};
+    static const char *const usual_inputs[] = {
+        "photos", "trained:soft", "trained:softmax", "smooth",   "smooth:8",
+        "noisy",  "iid",          "iid:0.3",         "clusters", NULL};
     return landmark_sweep_open_inputs(s, usual_inputs, m, samples, state, points);
 }
 
@@ -429,8 +462,8 @@ static int choose_samplings(const program_options *s, const landmark_point *p, b
                             sampling_kind chosen[SAMPLING_COUNT])
 {
     atn_sampling windows = windows_of(&p->grid);
-    return sampling_choose(s->sampling_count, s->samplings, all, input_name(p->in), &windows,
-                           input_dim(p->in), chosen);
+    return sampling_choose(s->sampling_count, s->samplings, all, p->in, &windows, input_dim(p->in),
+                           chosen);
 }
 
 /* Adds those of `count` points that can be sampled this way. Returns an exit code. */
@@ -455,7 +488,7 @@ int landmark_sweep_vary_sampling(landmark_sweep *sweep)
 {
     const program_options *s = sweep->s;
     int64_t count = sweep->count, last;
-    int kinds = s->sampling_count > 0 ? s->sampling_count : SAMPLING_COUNT, code = EXIT_PASS;
+    int kinds = s->sampling_count > 0 ? s->sampling_count : SAMPLING_TRAINED, code = EXIT_PASS;
     landmark_point *points = sweep->points;
     sweep->points = NULL;
     sweep->count = sweep->capacity = 0;
@@ -471,9 +504,9 @@ int landmark_sweep_vary_sampling(landmark_sweep *sweep)
     return code;
 }
 
-/* Averages a file's tokens on its grid, with the largest stride that leaves enough landmarks; in
- * windows if there is no grid, or if it is so narrow that too many are left. */
-static void choose_file_stride(token_grid *grid)
+/* Averages the tokens of an input's own grid with the largest stride that leaves enough landmarks;
+ * in windows if there is no grid, or if it is so narrow that too many are left. */
+static void choose_own_stride(token_grid *grid)
 {
     int64_t n = grid_tokens(grid), k = 1;
     while ((grid->height / (k + 1)) * (grid->width / (k + 1)) >= FEWEST_LANDMARKS)
@@ -486,16 +519,17 @@ static void choose_file_stride(token_grid *grid)
                              .windows = true};
 }
 
-/* The points of an input at a stage. Returns an exit code. */
+/* The points of an input at a stage, or on its own grid at stage 0. Returns an exit code. */
 static int add_stage(landmark_sweep *sweep, const input *in, int64_t stage, int64_t samples,
                      bool all)
 {
     const program_options *s = sweep->s;
     bool file = input_is_file(in);
-    landmark_point point = {.in = in, .stage = file ? 0 : stage, .grid = stage_grid(in, stage)};
+    landmark_point point = {
+        .in = in, .stage = stage, .grid = stage ? stage_grid(in, stage) : own_grid(in)};
     sampling_kind kinds[SAMPLING_COUNT];
-    if (file)
-        choose_file_stride(&point.grid);
+    if (stage == 0)
+        choose_own_stride(&point.grid);
     point.m = grid_landmarks(&point.grid);
     int count = choose_samplings(s, &point, all, kinds), code = count ? EXIT_PASS : EXIT_USAGE;
     for (int i = 0; i < count; i++, sweep->series++)
@@ -529,8 +563,9 @@ int landmark_sweep_open_stages(landmark_sweep *sweep, const program_options *s,
                          input_name(in));
             return EXIT_USAGE;
         }
-        for (int j = 0; j < (input_is_file(in) ? 1 : count) && code == EXIT_PASS; j++)
-            code = add_stage(sweep, in, stages[j],
+        bool own = input_is_file(in) || (input_network(in) && !s->stages.count);
+        for (int j = 0; j < (own ? 1 : count) && code == EXIT_PASS; j++)
+            code = add_stage(sweep, in, own ? 0 : stages[j],
                              s->samples ? s->samples : usual->inputs[given ? 0 : i].samples,
                              usual->samplings);
     }
@@ -551,10 +586,8 @@ int landmark_point_sample(const landmark_point *point, atn_context *context,
                           const atn_tensor *tokens, atn_tensor *landmarks)
 {
     atn_sampling windows = windows_of(&point->grid);
-    return check_status(context,
-                        sampling_take(point->sampling, context, &windows, point->seed,
-                                      point->sample, tokens, landmarks),
-                        "landmarks");
+    return sampling_take(point->sampling, context, point->in, &windows, point->seed, point->sample,
+                         tokens, landmarks);
 }
 
 int landmark_sweep_landmarks(const landmark_sweep *sweep, const landmark_point *point,

@@ -39,8 +39,15 @@ typedef struct {
  * 0 if no stride gives at most 16384. */
 int64_t choose_stride(token_grid *grid, int64_t m);
 
-/* All tokens of a file; its stride is 0. */
-token_grid file_grid(const input *in);
+/* Whether an input's tokens have a grid of their own: those of a file, and of a trained network.
+ * Unless --stage, --m or --n are given, experiments take that grid and the numbers nearest to those
+ * that they use of other inputs. */
+bool input_has_own_grid(const input *in);
+/* That grid: all tokens of a file, those of a picture of the size that a network was trained with.
+ * Its stride is 0. */
+token_grid own_grid(const input *in);
+/* The side of the grid nearest to `side` that the input has; a file's tokens have no other grid. */
+int64_t nearest_side(const input *in, int64_t side);
 
 /* The tokens that give the number of landmarks of an input nearest to m, and that number. Synthetic
  * fields: sampled on a sqrt(m) x sqrt(m) grid, each token a landmark. Photographs: 64 x 64 patches
@@ -59,8 +66,12 @@ enum { MOST_TOKENS = 4096 };
 /* EXIT_USAGE, reported in the name of an experiment, if a file has more than MOST_TOKENS tokens. */
 int refuse_large_files(const input_set *inputs, const char *name);
 
+/* Whether an experiment leaves out an input that does not have the m or n that was asked
+ * for: if it has its own grid and is one of the usual inputs, not of --input. */
+bool is_left_out(const program_options *s, const input *in, bool has_it);
+
 /* EXIT_PASS if `given`, the number of landmarks that an input has for m, is acceptable: it is m, or
- * the input is a file and --m was not given. Otherwise EXIT_USAGE, reported. */
+ * the input has its own grid and --m was not given. Otherwise EXIT_USAGE, reported. */
 int check_landmarks(const program_options *s, const input *in, int64_t m, int64_t given);
 
 /* EXIT_USAGE, reported, if --samples is more than the matrices of a file. */
@@ -91,7 +102,7 @@ int check_status(const atn_context *context, atn_status status, const char *what
 typedef struct {
     uint64_t seed;
     const input *in; /* null: the tokens that spectral/bounds makes */
-    int64_t stage;   /* 0: none, as for all files */
+    int64_t stage;   /* 0: none, as on an input's own grid */
     int64_t m, sample;
     token_grid grid;
     sampling_kind sampling;
@@ -122,10 +133,11 @@ int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int6
 int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
                              int64_t m, int64_t usual);
 
-/* All points for --seed, --input, --m and --samples, of the inputs photos, smooth, smooth:8, noisy,
- * iid, iid:0.3, clusters if --input was not given. m is the experiment's ascending list (ended by
- * 0) if --m was not given; a file then takes the nearest number to each that it allows, each once.
- * samples(s, m) is the usual number of samples. For experiment::prepare. */
+/* All points for --seed, --input, --m and --samples, of the inputs photos, trained:soft,
+ * trained:softmax, smooth, smooth:8, noisy, iid, iid:0.3, clusters if --input was not given. m is
+ * the experiment's ascending list (ended by 0) if --m was not given; an input with its own grid
+ * then takes the nearest number to each that this allows, each once. samples(s, m) is the usual
+ * number of samples. For experiment::prepare. */
 int landmark_sweep_open(const program_options *s, const int64_t *m,
                         int64_t (*samples)(const program_options *s, int64_t m), void **state,
                         int64_t *points);
@@ -149,11 +161,12 @@ typedef struct {
 } stage_defaults;
 
 /* The points of convergence/: those of an input, a stage and a sampling follow each other, the
- * samples of a seed, then those of the next. A file has one stage; its matrices are its samples.
- * Its tokens are averaged on their grid with the largest stride that leaves at least 49 landmarks,
- * or all tokens if there are fewer; without a grid, and on a grid so narrow that over 196 are left,
- * windows of floor(n / 49) consecutive tokens are averaged. The published sampling has its
- * convolution in place of the averages. *sweep must be the first member of the experiment's state,
+ * samples of a seed, then those of the next. A file has its own grid and no stage, and a trained
+ * network, too, unless --stage is given; a file's matrices are its samples. On its own grid an
+ * input's tokens are averaged with the largest stride that leaves at least 49 landmarks, or all
+ * tokens are taken if there are fewer; without a grid, and on a grid so narrow that over 196 are
+ * left, windows of floor(n / 49) consecutive tokens are averaged. The other samplings have
+ * convolutions in place of the averages. *sweep must be the first member of the experiment's state,
  * which landmark_sweep_release frees. Returns an exit code. */
 int landmark_sweep_open_stages(landmark_sweep *sweep, const program_options *s,
                                const stage_defaults *usual);
@@ -168,8 +181,8 @@ void landmark_sweep_release(void *state);
 void landmark_sweep_replay(const void *state, int64_t point, options_point *options);
 
 /* Repeats every point for each of --sampling or, if that was not given, for every possible
- * sampling; an input's points are ordered by sampling. Without this call points have pooled
- * landmarks. Returns an exit code. */
+ * sampling but SAMPLING_TRAINED, whose m is fixed; an input's points are ordered by sampling.
+ * Without this call points have pooled landmarks. Returns an exit code. */
 int landmark_sweep_vary_sampling(landmark_sweep *sweep);
 
 /* s of the kernel between a point's tokens as they are; its stage has the heads of SOFT-Tiny's. */

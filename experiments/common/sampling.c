@@ -4,9 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "landmarks.h"
 #include "random.h"
 #include "report.h"
 #include "staging.h"
+#include "train/trained.h"
 
 /* Half a GiB in f64. */
 enum { MOST_WEIGHTS = 1 << 26 };
@@ -19,12 +21,27 @@ const char *sampling_name(sampling_kind kind)
     return names[kind];
 }
 
+/* Whether these are the windows of the landmarks of the input's own network. */
+static bool has_trained_landmarks(const input *in, const atn_sampling *windows)
+{
+    int64_t k = windows->stride;
+    return input_network(in) && windows->height == windows->width &&
+           trained_landmark_count(input_network(in), windows->height) ==
+               (windows->height / k) * (windows->width / k);
+}
+
 /* Why the sampling is not possible, or null. */
-static const char *find_obstacle(sampling_kind kind, const atn_sampling *windows, int64_t dim)
+static const char *find_obstacle(sampling_kind kind, const input *in, const atn_sampling *windows,
+                                 int64_t dim)
 {
     int64_t weights;
     if (kind == SAMPLING_POOL)
         return NULL;
+    if (kind == SAMPLING_TRAINED)
+        return has_trained_landmarks(in, windows)
+                   ? NULL
+                   : "no network takes as many landmarks of its tokens; expected an input such as "
+                     "trained:soft and --m as it was trained, or --sampling pool";
     if (windows->kind != ATN_SAMPLING_POOL)
         return "it has no grid to convolve; expected --grid, or --sampling pool";
     if (__builtin_mul_overflow(dim * dim, windows->stride * windows->stride, &weights) ||
@@ -33,21 +50,26 @@ static const char *find_obstacle(sampling_kind kind, const atn_sampling *windows
     return NULL;
 }
 
-int sampling_choose(int count, const sampling_kind *given, bool all, const char *input,
+int sampling_choose(int count, const sampling_kind *given, bool all, const input *in,
                     const atn_sampling *windows, int64_t dim, sampling_kind chosen[SAMPLING_COUNT])
 {
     int taken = 0;
     for (int i = 0; i < (count ? count : all ? SAMPLING_COUNT : 1); i++) {
         sampling_kind kind = count ? given[i] : (sampling_kind)i;
-        const char *obstacle = find_obstacle(kind, windows, dim);
+        const char *obstacle = find_obstacle(kind, in, windows, dim);
         if (obstacle && count) {
-            report_error("--sampling %s: %s: %s", sampling_name(kind), input, obstacle);
+            report_error("--sampling %s: %s: %s", sampling_name(kind), input_name(in), obstacle);
             return 0;
         }
         if (!obstacle)
             chosen[taken++] = kind;
     }
     return taken;
+}
+
+static bool is_published(sampling_kind kind)
+{
+    return kind == SAMPLING_PUBLISHED || kind == SAMPLING_PUBLISHED_CENTRED;
 }
 
 void sampling_prepare(sampling_kind kind, int64_t n, int64_t dim, double s, double *tokens)
@@ -60,13 +82,13 @@ void sampling_prepare(sampling_kind kind, int64_t n, int64_t dim, double s, doub
         for (int64_t i = 0; i < n; i++)
             tokens[i * dim + c] -= (double)(sum / n);
     }
-    for (int64_t i = 0; i < n * dim && kind != SAMPLING_POOL; i++)
+    for (int64_t i = 0; i < n * dim && is_published(kind); i++)
         tokens[i] *= factor;
 }
 
 double sampling_kernel_scale(sampling_kind kind, double s)
 {
-    return kind == SAMPLING_POOL ? s : 0.5;
+    return is_published(kind) ? 0.5 : s;
 }
 
 /* U(-b, b), b = 1/sqrt(dim k^2): PyTorch's initial weights of a convolution. To be freed. */
@@ -87,18 +109,21 @@ static void *draw_weights(atn_dtype dtype, int64_t dim, int64_t k, uint64_t seed
     return weights;
 }
 
-atn_status sampling_take(sampling_kind kind, atn_context *context, const atn_sampling *windows,
-                         uint64_t seed, int64_t sample, const atn_tensor *tokens,
-                         atn_tensor *landmarks)
+int sampling_take(sampling_kind kind, atn_context *context, const input *in,
+                  const atn_sampling *windows, uint64_t seed, int64_t sample,
+                  const atn_tensor *tokens, atn_tensor *landmarks)
 {
-    if (kind == SAMPLING_POOL)
-        return staged_sample(context, windows, tokens, landmarks);
+    if (kind == SAMPLING_TRAINED)
+        return trained_landmarks(input_network(in), windows->height, context, tokens, landmarks);
     int64_t dim = tokens->cols, k = windows->stride;
-    void *weights = draw_weights(tokens->dtype, dim, k, seed, sample);
-    atn_sampling published = *windows;
-    published.kind = ATN_SAMPLING_CONV_CODE;
-    published.weights = atn_tensor_dense(weights, tokens->dtype, 1, dim, dim, k * k);
-    atn_status status = staged_sample(context, &published, tokens, landmarks);
+    atn_sampling sampling = *windows;
+    void *weights = NULL;
+    if (is_published(kind)) {
+        weights = draw_weights(tokens->dtype, dim, k, seed, sample);
+        sampling.kind = ATN_SAMPLING_CONV_CODE;
+        sampling.weights = atn_tensor_dense(weights, tokens->dtype, 1, dim, dim, k * k);
+    }
+    atn_status status = staged_sample(context, &sampling, tokens, landmarks);
     free(weights);
-    return status;
+    return check_status(context, status, "landmarks");
 }

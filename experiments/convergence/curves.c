@@ -137,10 +137,13 @@ static const output_spec outputs[] = {
 /* ---- Points ---- */
 
 static const usual_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
-static const usual_input usual_inputs[] = {{"photos", 100}, {"smooth", 50}, {"iid", 50}, {0}};
+static const usual_input usual_inputs[] = {
+    {"photos", 100}, {"trained:soft", 100}, {"trained:softpp", 100},
+    {"smooth", 50},  {"iid", 50},           {0}};
 static const usual_input full_inputs[] = {
-    {"photos", 300},   {"smooth", 300},  {"noisy", 300},    {"iid", 300},        {"iid:0.3", 300},
-    {"clusters", 300}, {"constant", 10}, {"circulant", 10}, {"duplicates", 300}, {0}};
+    {"photos", 300},  {"trained:soft", 300}, {"trained:softpp", 300}, {"smooth", 300},
+    {"noisy", 300},   {"iid", 300},          {"iid:0.3", 300},        {"clusters", 300},
+    {"constant", 10}, {"circulant", 10},     {"duplicates", 300},     {0}};
 static const int64_t all_stages[] = {1, 2, 3, 0};
 static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, all_stages, true},
@@ -600,10 +603,12 @@ const experiment convergence_curves = {
                        OPTION_ITERATIONS, OPTION_VARIANT, OPTION_ALPHA, OPTION_STAGE, OPTION_SCALE,
                        OPTION_DISTANCE, OPTION_SAMPLING),
     .defaults =
-        "Stages 1, 2, 3; all samplings (a file without a grid: pool); 20 iterations; nr-paper, nr\n"
+        "Stages 1, 2, 3 (a file or a trained network: its own grid); all possible samplings; 20\n"
+        "iterations; nr-paper, nr\n"
         "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is its own batch,\n"
         "so nr-softpp's start is each matrix's own.\n"
-        "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
+        "quick: 4 samples of photos, 2 of smooth. default: 100 each of photos, trained:soft and\n"
+        "trained:softpp, 50 each of smooth, iid.\n"
         "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
         "constant and circulant. A FILE.npy is one stage, 0, and its matrices are its samples:\n"
         "pooled on its grid to 49 landmarks or somewhat more; without a grid, in windows.",

@@ -59,11 +59,11 @@ static const output_spec outputs[] = {
 /* ---- Points ---- */
 
 static const usual_input quick_inputs[] = {{"photos", 1}, {"smooth", 1}, {"iid", 1}, {0}};
-static const usual_input usual_inputs[] = {
-    {"photos", 5}, {"smooth", 5}, {"clusters", 5}, {"iid", 5}, {0}};
-static const usual_input full_inputs[] = {
-    {"photos", 20}, {"smooth", 20},  {"clusters", 20},   {"iid", 20},
-    {"noisy", 20},  {"iid:0.3", 20}, {"duplicates", 20}, {0}};
+static const usual_input usual_inputs[] = {{"photos", 5},   {"trained:soft", 5}, {"smooth", 5},
+                                           {"clusters", 5}, {"iid", 5},          {0}};
+static const usual_input full_inputs[] = {{"photos", 20},   {"trained:soft", 20}, {"smooth", 20},
+                                          {"clusters", 20}, {"iid", 20},          {"noisy", 20},
+                                          {"iid:0.3", 20},  {"duplicates", 20},   {0}};
 static const int64_t first_stage[] = {1, 0}, all_stages[] = {1, 2, 3, 0};
 static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, first_stage},
@@ -306,8 +306,9 @@ const experiment convergence_gradient = {
     .defaults =
         "Pooled landmarks; 20 iterations; nr-paper, nr-soft, nr-softpp, each with a matrix's "
         "own alpha.\n"
-        "quick: 1 sample each of photos, smooth, iid at stage 1. default: 5 each of those "
-        "and\nclusters. full: 20 each of seven inputs at stages 1, 2, 3.",
+        "quick: 1 sample each of photos, smooth, iid at stage 1. default: 5 each of "
+        "those,\nof clusters and of trained:soft, which has no stage. full: 20 each of eight inputs at "
+        "stages 1, 2, 3.",
     .outputs = outputs,
     .output_count = 1,
     .plot = "convergence/gradient.gp",

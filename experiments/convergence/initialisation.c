@@ -154,10 +154,10 @@ static const struct {
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
-static const usual_input few_inputs[] = {{"smooth", 1}, {"photos", 1}, {0}};
-static const usual_input many_inputs[] = {{"smooth", 10},   {"photos", 13},     {"noisy", 10},
-                                          {"iid", 10},      {"iid:0.3", 10},    {"clusters", 10},
-                                          {"circulant", 1}, {"duplicates", 10}, {0}};
+static const usual_input few_inputs[] = {{"smooth", 1}, {"photos", 1}, {"trained:soft", 1}, {0}};
+static const usual_input many_inputs[] = {
+    {"smooth", 10},  {"photos", 13},   {"trained:soft", 16}, {"noisy", 10},      {"iid", 10},
+    {"iid:0.3", 10}, {"clusters", 10}, {"circulant", 1},     {"duplicates", 10}, {0}};
 static const int64_t last_stage[] = {3, 0}, all_stages[] = {1, 2, 3, 0};
 static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {few_inputs, last_stage},
@@ -384,9 +384,10 @@ const experiment convergence_initialisation = {
     .example = "attnum run convergence/initialisation --input photos,iid --stage 1,2,3",
     .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_SAMPLES,
                        OPTION_STAGE, OPTION_SCALE, OPTION_DISTANCE),
-    .defaults = "The known matrices always; 20 and 60 steps.\n"
-                "quick, default: 1 sample each of smooth and photos at stage 3.\n"
-                "full: 10 or more of eight inputs at stages 1, 2, 3.",
+    .defaults =
+        "The known matrices always; 20 and 60 steps.\n"
+        "quick, default: 1 sample each of smooth and photos at stage 3, and of trained:soft.\n"
+        "full: 10 or more of nine inputs at stages 1, 2, 3.",
     .outputs = outputs,
     .output_count = 1,
     .plot = "convergence/initialisation.gp",

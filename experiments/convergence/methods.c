@@ -345,10 +345,11 @@ static const double kappas[EFFORT_COUNT][9] = {
 };
 
 static const usual_input quick_inputs[] = {{"smooth", 1}, {0}};
-static const usual_input usual_inputs[] = {{"photos", 4}, {"smooth", 2}, {"iid", 2}, {0}};
-static const usual_input full_inputs[] = {
-    {"photos", 30},  {"smooth", 30},   {"noisy", 30},      {"iid", 30},
-    {"iid:0.3", 30}, {"clusters", 30}, {"duplicates", 10}, {0}};
+static const usual_input usual_inputs[] = {
+    {"photos", 4}, {"trained:soft", 4}, {"smooth", 2}, {"iid", 2}, {0}};
+static const usual_input full_inputs[] = {{"photos", 30},   {"trained:soft", 30}, {"smooth", 30},
+                                          {"noisy", 30},    {"iid", 30},          {"iid:0.3", 30},
+                                          {"clusters", 30}, {"duplicates", 10},   {0}};
 static const int64_t last_stage[] = {3, 0};
 static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, last_stage},
@@ -662,10 +663,11 @@ const experiment convergence_methods = {
     .example = "attnum run convergence/methods --input photos,noisy --dtype f64",
     .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_SAMPLES,
                        OPTION_STAGE, OPTION_SCALE, OPTION_DISTANCE),
-    .defaults = "Numbers and rotated matrices (m = 49) always.\n"
-                "quick: condition 1e1, 1e3, 1e6; 1 sample of smooth at stage 3.\n"
-                "default: 1e1, 1e2, .. 1e8; 4 samples of photos, 2 of smooth and iid at stage 3.\n"
-                "full: 10 or more samples of seven inputs.",
+    .defaults =
+        "Numbers and rotated matrices (m = 49) always.\n"
+        "quick: condition 1e1, 1e3, 1e6; 1 sample of smooth at stage 3.\n"
+        "default: 1e1, 1e2, .. 1e8; 4 samples of photos and trained:soft, 2 of smooth and iid at\n"
+        "stage 3. full: 10 or more samples of eight inputs.",
     .outputs = outputs,
     .output_count = 1,
     .plot = "convergence/methods.gp",

@@ -195,8 +195,9 @@ static int prepare(const program_options *s, void **state, int64_t *points)
         [EFFORT_DEFAULT] = {49, 100, 144, 0},
         [EFFORT_FULL] = {49, 144, 256, 0},
     };
-    static const char *const inputs[] = {"photos",  "smooth",   "smooth:8",   "noisy", "iid",
-                                         "iid:0.3", "clusters", "duplicates", NULL};
+    static const char *const inputs[] = {
+        "photos", "trained:soft", "smooth",   "smooth:8",   "noisy",
+        "iid",    "iid:0.3",      "clusters", "duplicates", NULL};
     precision unused[PRECISIONS];
     int code =
         landmark_sweep_open_inputs(s, inputs, usual[s->effort], usual_samples, state, points);
@@ -581,7 +582,7 @@ const experiment convergence_precision = {
     .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_STORAGE,
                        OPTION_SAMPLES, OPTION_M, OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "f64, and f32 with all storages (native is f32 itself); --storage bf16 --dtype f32 "
-                "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of eight inputs. quick: "
+                "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of nine inputs. quick: "
                 "1 sample of m = 49.\ndefault: 5 of m = 49, 100, 2 of m = 144. full: 20 of m = 49, "
                 "144, 256.",
     .outputs = outputs,

@@ -213,9 +213,9 @@ static int add_points(landmark_sweep *sweep, uint64_t seed)
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
-    static const char *const usual_inputs[] = {"photos",     "smooth",    "smooth:8", "noisy",
-                                               "iid",        "iid:0.3",   "clusters", "constant",
-                                               "duplicates", "circulant", NULL};
+    static const char *const usual_inputs[] = {"photos",   "trained:soft", "smooth",    "smooth:8",
+                                               "noisy",    "iid",          "iid:0.3",   "clusters",
+                                               "constant", "duplicates",   "circulant", NULL};
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
     if (code == EXIT_PASS)
@@ -487,7 +487,7 @@ const experiment spectral_bounds = {
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_STAGE,
                        OPTION_M, OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
-        "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
+        "inputs photos, trained:soft, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
         "duplicates, circulant, and two that only this experiment has (iid-norms, pair); stages 3, 2 (n = "
         "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "
         "nearest it has, pooled on its grid, or in windows of consecutive tokens where no "

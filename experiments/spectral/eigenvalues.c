@@ -99,9 +99,10 @@ const experiment spectral_eigenvalues = {
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_M,
                        OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
-        "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; 1 sample; m = "
-        "1024 (--quick: 256); a file without --m: the nearest it has, pooled on its grid, or in "
-        "windows of consecutive tokens where no grid is known",
+        "inputs photos, trained:soft, trained:softmax, smooth, smooth:8, noisy, iid, iid:0.3, "
+        "clusters; 1 sample; m = 1024 (--quick: 256); a file or a trained network without --m: the "
+        "nearest it has, pooled on its grid, or in windows of consecutive tokens where no grid is "
+        "known",
     .outputs = outputs,
     .output_count = 1,
     .plot = "spectral/eigenvalues.gp",

@@ -396,10 +396,11 @@ const experiment spectral_norm_growth = {
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_M,
                        OPTION_SCALE, OPTION_DISTANCE, OPTION_CERTIFY, OPTION_SAMPLING),
     .defaults =
-        "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; m = 4, 9, 16, 25, 36, 49, "
-        "64, 100, 144, 256, 441, 1024 (--quick: to 256), a file without --m: the nearest it has to "
-        "each, pooled on its grid, or in windows of consecutive tokens where no grid is known; all "
-        "samplings (without a grid: pool); "
+        "inputs photos, trained:soft, trained:softmax, smooth, smooth:8, noisy, iid, iid:0.3, "
+        "clusters; m = 4, 9, 16, 25, 36, 49, 64, 100, 144, 256, 441, 1024 (--quick: to 256), a file "
+        "or a trained network without --m: the nearest it has to each, pooled on its grid, or in "
+        "windows of consecutive tokens where no grid is known; pool, published and "
+        "published-centred (without a grid: pool); "
         "5 samples, 1 for m > 256 (--quick: 2; "
         "--full: 100 for all m); --certify 256, 0 in a build without FLINT and Arb",
     .outputs = outputs,

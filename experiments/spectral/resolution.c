@@ -109,10 +109,10 @@ enum { LARGEST_SIDE = 128, MOST_LANDMARKS = 1024 };
 
 static int64_t usual_samples(const program_options *s, const input *in)
 {
-    bool pictures = !input_is_file(in) && *input_sha256(in);
-    static const int64_t samples[EFFORT_COUNT][2] = {
-        [EFFORT_QUICK] = {1, 2}, [EFFORT_DEFAULT] = {1, 5}, [EFFORT_FULL] = {5, 13}};
-    return samples[s->effort][pictures];
+    bool network = input_network(in), pictures = !input_has_own_grid(in) && *input_sha256(in);
+    static const int64_t samples[EFFORT_COUNT][3] = {
+        [EFFORT_QUICK] = {1, 2, 1}, [EFFORT_DEFAULT] = {1, 5, 2}, [EFFORT_FULL] = {5, 13, 13}};
+    return samples[s->effort][network ? 2 : pictures];
 }
 
 /* Multiples of the side of a trained network's own grid. */
@@ -143,10 +143,10 @@ static bool has_view(const input *in, int view, int64_t side)
 {
     bool cropped = view == VIEW_CROPPED;
     if (input_network(in))
-        return !cropped && side <= LARGEST_SIDE && side % input_side(in, 1) == 0;
+        return !cropped && side <= LARGEST_SIDE && side == nearest_side(in, side);
     if (!input_is_file(in))
         return side <= (cropped ? SCENE_SIDE : LARGEST_SIDE);
-    token_grid grid = file_grid(in);
+    token_grid grid = own_grid(in);
     return cropped && !grid.windows && side <= grid.height && side <= grid.width;
 }
 
@@ -166,12 +166,12 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
             if (has_view(in, view, side))
                 code = landmark_sweep_add_samples(sweep, point, usual_samples(s, in));
         }
-    bool asked = s->tokens.count > 0;
+    bool asked = s->tokens.count > 0 && !is_left_out(s, in, sweep->count > before);
     if (code == EXIT_PASS && asked && sweep->count == before &&
         seed == (uint64_t)s->seeds.items[0]) {
         report_error("%s: it contains no square of the wanted numbers of tokens, expected %s",
                      input_name(in),
-                     input_network(in) ? "multiples of the sides of its own grid"
+                     input_network(in) ? "its own grid, or multiples of its sides if it takes such"
                                        : "a file with a grid (--grid) and smaller --n");
         return EXIT_USAGE;
     }
@@ -180,7 +180,9 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
-    static const char *const usual_inputs[] = {"photos", "smooth", "smooth:8", "iid", NULL};
+    static const char *const usual_inputs[] = {
+        "photos", "trained:soft", "trained:softpp", "trained:softmax", "smooth", "smooth:8", "iid",
+        NULL};
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
     for (int i = 0; i < s->seeds.count; i++)
@@ -232,7 +234,7 @@ static int enlarge_photograph(const landmark_point *p, double *tokens)
 static int crop_scene(const landmark_point *p, int64_t dim, double *tokens)
 {
     token_grid scene = input_is_file(p->in)
-                           ? file_grid(p->in)
+                           ? own_grid(p->in)
                            : (token_grid){.height = SCENE_SIDE, .width = SCENE_SIDE};
     double *all = must_allocate((size_t)grid_tokens(&scene), (size_t)dim * sizeof *all);
     int64_t top = (scene.height - p->grid.height) / 2, left = (scene.width - p->grid.width) / 2;
@@ -531,10 +533,11 @@ const experiment spectral_resolution = {
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_N,
                        OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
-        "inputs photos, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
-        "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 1 sample of "
-        "others (--quick: 2 and 1; --full: 13 and 5); a file is cropped on its grid; a trained "
-        "network gets 1, 2, 3 and 4 times its side (--quick: to 2, --full: also 6, 8)",
+        "inputs photos, trained:soft, trained:softpp, trained:softmax, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
+        "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 2 heads "
+        "of a network, 1 sample of others (--quick: 2, 1, 1; --full: 13, 13, 5); a file is cropped "
+        "on its grid; a trained network gets 1, 2, 3 and 4 times its side (--quick: to 2, --full: "
+        "also 6, 8)",
     .outputs = outputs,
     .output_count = 2,
     .plot = "spectral/resolution.gp",

@@ -3,8 +3,9 @@
 # input, a row per view.
 set encoding utf8
 inputs = ""
-add_input(name) = strstrt(inputs, '"'.name.'"') ? 0 : (inputs = inputs.'"'.name.'" ', 0)
-stats csv using (add_input(strcol("input"))) nooutput
+present = ""
+pair(name, view) = '"'.name.'|'.view.'"'
+stats csv using (inputs = listed(inputs, strcol("input")), present = listed(present, strcol("input").'|'.strcol("view")), 0) nooutput
 stats csv using "n" name "N" nooutput
 stats csv using "norm" name "NORM" nooutput
 across = words(inputs)
@@ -59,6 +60,11 @@ do for [view = 1:2] {
     set lmargin at screen left + (i - 1) * panel
     set rmargin at screen left + (i - 0.1) * panel
     set title word(inputs, i).", ".word(views, view) noenhanced offset 0, -0.5
+    if (strstrt(present, pair(word(inputs, i), word(views, view)))) {
+      unset label 1
+    } else {
+      set label 1 "no such view" at graph 0.5, 0.15 center textcolor rgb "#666666"
+    }
     set xlabel (view == 2 ? "tokens n" : "") offset 0, 0.3
     set ylabel (i == 1 ? "spectral norm" : "") offset 1, 0
     set format y (i == 1 ? "10^{%T}" : "")

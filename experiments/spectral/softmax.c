@@ -14,13 +14,15 @@
 #include "registry.h"
 #include "spectral/matrices.h"
 #include "spectral/operator_norms.h"
+#include "train/trained.h"
 
 /* ---- What is measured ---- */
 
 /* X(code, name, description) */
 #define KEYS_LIST(X)                                                                               \
     X(KEYS_SAME, "tokens", "K = Q")                                                                \
-    X(KEYS_OTHER, "other", "K is the next sample of the input: K != Q")
+    X(KEYS_OTHER, "other",                                                                         \
+      "K is what the trained network has as keys, and of other inputs the next sample: K != Q")
 
 #define KEYS_CODE(code, name, description) code,
 #define KEYS_NAME(code, name, description) name,
@@ -103,6 +105,12 @@ static int add_point(landmark_sweep *sweep, landmark_point point)
     return EXIT_PASS;
 }
 
+/* Whether there are keys other than the tokens. */
+static bool has_other_keys(const input *in)
+{
+    return !in || !input_network(in) || trained_has_keys(input_network(in));
+}
+
 /* Adds the points of an input under one seed, or of tokens with heterogeneous norms (null). */
 static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
 {
@@ -110,17 +118,24 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
     int64_t n;
     int code = EXIT_PASS;
     if (in && input_is_file(in)) {
-        point.grid = file_grid(in);
+        point.grid = own_grid(in);
         return add_point(sweep, point);
     }
-    for (int keys = 0; keys < KEYS_COUNT; keys++)
+    for (int keys = 0; keys < KEYS_COUNT && (keys == KEYS_SAME || has_other_keys(in)); keys++) {
+        int64_t before = 0; /* a network may have one grid for several n */
         for (int i = 0; code == EXIT_PASS && (n = get_tokens(sweep->s, i)) > 0; i++) {
             int64_t side = llround(sqrt((double)n));
+            if (in && sweep->s->tokens.count == 0)
+                side = nearest_side(in, side);
+            if (in && is_left_out(sweep->s, in, side == nearest_side(in, side)))
+                continue;
             point.grid = (token_grid){.height = side, .width = side, .patch = PHOTO_PATCH};
             point.kind = keys;
-            if (keys == KEYS_SAME || n <= MOST_OTHER_KEYS)
+            if (side != before && (keys == KEYS_SAME || side * side <= MOST_OTHER_KEYS))
                 code = add_point(sweep, point);
+            before = side;
         }
+    }
     return code;
 }
 
@@ -143,7 +158,8 @@ static void add_dominant(landmark_sweep *sweep)
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
-    static const char *const usual_inputs[] = {"photos", "smooth", "iid", "clusters", NULL};
+    static const char *const usual_inputs[] = {"photos", "trained:softmax", "smooth",
+                                               "iid",    "clusters",        NULL};
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
     if (code == EXIT_PASS)
@@ -200,12 +216,17 @@ static void make_dominant(double norm, int64_t n, double *tokens)
         tokens[i * TOKEN_DIM] = (i == 0 ? norm : 1) * sqrt(sqrt((double)TOKEN_DIM));
 }
 
-static int make_tokens(const landmark_point *p, int64_t sample, double *tokens)
+/* Queries, or keys other than these. */
+static int make_tokens(const landmark_point *p, bool keys, double *tokens)
 {
-    int64_t n = grid_tokens(&p->grid);
-    if (p->in)
-        return input_tokens(p->in, p->grid.height, p->grid.width, p->grid.patch, p->seed, sample,
+    int64_t n = grid_tokens(&p->grid), height = p->grid.height, width = p->grid.width;
+    int64_t sample = keys ? p->sample + 1 : p->sample;
+    if (keys && p->in && input_network(p->in))
+        return trained_keys(input_network(p->in),
+                            &(input_draw){height, width, p->grid.patch, p->seed, p->sample},
                             tokens);
+    if (p->in)
+        return input_tokens(p->in, height, width, p->grid.patch, p->seed, sample, tokens);
     if (p->norm > 0)
         make_dominant(p->norm, n, tokens);
     else
@@ -265,9 +286,9 @@ static int measure(const landmark_point *p, int64_t dim, cross_norms *norms)
     int64_t n = grid_tokens(&p->grid);
     double *queries = must_allocate((size_t)n, (size_t)dim * sizeof *queries);
     double *keys = must_allocate((size_t)n, (size_t)dim * sizeof *keys);
-    int code = make_tokens(p, p->sample, queries);
+    int code = make_tokens(p, false, queries);
     if (code == EXIT_PASS && p->kind == KEYS_OTHER) {
-        code = make_tokens(p, p->sample + 1, keys);
+        code = make_tokens(p, true, keys);
         if (code == EXIT_PASS)
             code = softmax_cross_measure(n, dim, queries, keys, norms);
     } else if (code == EXIT_PASS) {
@@ -363,9 +384,10 @@ const experiment spectral_softmax = {
     .source = "SOFT (IJCV) Prop. 3; S20",
     .example = "attnum run spectral/softmax --input photos,iid --n 16,64,256",
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_SAMPLES, OPTION_N),
-    .defaults = "inputs photos, smooth, iid, clusters, and always iid-norms and dominant; n = 4, "
-                "16, 64, 256, 1024 (--quick: to 64, --full: also 4096), K != Q to 256, dominant "
-                "also 2, a file all its tokens; 5 samples (--quick: 2, --full: 13)",
+    .defaults =
+        "inputs photos, trained:softmax, smooth, iid, clusters, and always iid-norms and dominant; n = 4, "
+        "16, 64, 256, 1024 (--quick: to 64, --full: also 4096), K != Q to 256, dominant "
+        "also 2, a file all its tokens, a trained network the nearest n that it has; 5 samples (--quick: 2, --full: 13)",
     .outputs = outputs,
     .output_count = 2,
     .plot = "spectral/softmax.gp",

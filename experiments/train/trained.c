@@ -16,6 +16,7 @@
 #include "common/report.h"
 #include "common/resources.h"
 #include "common/sha256.h"
+#include "common/staging.h"
 #include "train/pass.h"
 
 #define PICTURES "pictures-images-idx3-ubyte.gz"
@@ -168,7 +169,7 @@ static int read_shape(trained *t)
                      t->path, t->shape.depth - 1);
         return EXIT_USAGE;
     }
-    if (t->part == KEYS && !model_has_keys(&t->shape)) {
+    if (t->part == KEYS && !trained_has_keys(t)) {
         report_error("input 'trained': keys of %s, whose keys are its queries", t->path);
         return EXIT_USAGE;
     }
@@ -259,25 +260,43 @@ static int fill_parameters(const trained *t, const model *m, double *data)
     return EXIT_PASS;
 }
 
+static bool has_parameter(const trained *t, int parameter)
+{
+    return t->shape.attention->differentiable >> parameter & 1;
+}
+
+bool trained_can_enlarge(const trained *t)
+{
+    return !has_parameter(t, ATN_PARAMETER_E) && !change_has_drawn_landmarks(t->shape.change);
+}
+
+static bool has_grid(const trained *t, int64_t side)
+{
+    int64_t grid = trained_side(t);
+    return side == grid || (trained_can_enlarge(t) && side > 0 && side % grid == 0);
+}
+
+/* The network's shape on a grid that it has. */
+static model_shape shape_on(const trained *t, int64_t side)
+{
+    return model_enlarged(&t->shape, side / trained_side(t));
+}
+
 /* Makes the network on a grid of `side` tokens. To be freed in any case. */
 static int make_network(const trained *t, int64_t side, model *m, double **data)
 {
     int64_t grid = trained_side(t);
     *m = (model){0};
     *data = NULL;
-    if (side % grid != 0) {
-        report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64
-                     " or a multiple of it",
-                     t->path, side, side, grid, grid);
+    if (!has_grid(t, side)) {
+        report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64 "%s",
+                     t->path, side, side, grid, grid,
+                     trained_can_enlarge(t)              ? " or a multiple of it"
+                     : has_parameter(t, ATN_PARAMETER_E) ? ", of which its matrix E is"
+                                                         : ", of which its landmarks were drawn");
         return EXIT_USAGE;
     }
-    if (side != grid && change_has_drawn_landmarks(t->shape.change)) {
-        report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64
-                     ", of which its landmarks were drawn",
-                     t->path, side, side, grid, grid);
-        return EXIT_USAGE;
-    }
-    model_shape shape = model_enlarged(&t->shape, side / grid);
+    model_shape shape = shape_on(t, side);
     return trained_network(t, &shape, m, data);
 }
 
@@ -289,6 +308,35 @@ int trained_network(const trained *t, const model_shape *shape, model *m, double
         return code;
     *data = must_allocate((size_t)m->size, sizeof **data);
     return fill_parameters(t, m, *data);
+}
+
+/* ---- Landmarks ---- */
+
+int64_t trained_landmark_count(const trained *t, int64_t side)
+{
+    bool samples = has_parameter(t, ATN_PARAMETER_CONV) && t->part == QUERIES && has_grid(t, side);
+    return samples ? shape_on(t, side).landmarks : 0;
+}
+
+int trained_landmarks(const trained *t, int64_t side, atn_context *context,
+                      const atn_tensor *tokens, atn_tensor *landmarks)
+{
+    model m;
+    double *data;
+    int code = make_network(t, side, &m, &data);
+    if (code == EXIT_PASS) {
+        for (int64_t i = 0; i < m.size && tokens->dtype == ATN_F32; i++)
+            ((float *)data)[i] = (float)data[i];
+        atn_attention_desc desc = model_attention(&m, t->block, tokens->dtype, data);
+        atn_status status = staged_sample(context, &desc.sampling, tokens, landmarks);
+        if (status < 0) {
+            report_error("%s: landmarks: %s", t->path, atn_last_error(context));
+            code = EXIT_ENVIRONMENT;
+        }
+    }
+    free(data);
+    model_free(&m);
+    return code;
 }
 
 /* ---- The input ---- */
@@ -491,13 +539,28 @@ void trained_head_free(trained_head *h)
     free(h->pixels);
 }
 
-int trained_tokens(const trained *t, const input_draw *draw, double *tokens)
+static int make_part(const trained *t, int part, const input_draw *draw, double *tokens)
 {
     trained_head h;
     int code = trained_head_open(t, t->block, draw, &h);
     const double *const parts[PARTS] = {h.q, h.k, h.v};
     for (int64_t i = 0; i < draw->height * draw->width * TOKEN_DIM && code == EXIT_PASS; i++)
-        tokens[i] = (double)(float)parts[t->part][i];
+        tokens[i] = (double)(float)parts[part][i];
     trained_head_free(&h);
     return code;
+}
+
+int trained_tokens(const trained *t, const input_draw *draw, double *tokens)
+{
+    return make_part(t, t->part, draw, tokens);
+}
+
+int trained_keys(const trained *t, const input_draw *draw, double *tokens)
+{
+    return make_part(t, KEYS, draw, tokens);
+}
+
+bool trained_has_keys(const trained *t)
+{
+    return model_has_keys(&t->shape);
 }

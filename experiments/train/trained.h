@@ -29,6 +29,19 @@ const char *trained_sha256(const trained *t);
 
 /* The side of the grid of tokens that the network was trained on. */
 int64_t trained_side(const trained *t);
+/* Whether it takes larger pictures than those: not if it has a matrix or landmarks for the tokens
+ * of that grid alone (Linformer's E, drawn landmarks). */
+bool trained_can_enlarge(const trained *t);
+
+/* The number of landmarks that the block of trained_open takes from its queries on a grid of
+ * side x side tokens; 0 if it takes none, as in all but SOFT's and SOFT++'s networks, if the part
+ * is not the queries, or if the network has no such grid. */
+int64_t trained_landmark_count(const trained *t, int64_t side);
+/* Those landmarks of the tokens of a head, both 1 x 1 x rows x TOKEN_DIM in f64 or f32, as the
+ * block takes them: by its trained convolution, unless the network was trained with others. Returns
+ * an exit code; on failure one line on stderr. Thread-safe. */
+int trained_landmarks(const trained *t, int64_t side, atn_context *context,
+                      const atn_tensor *tokens, atn_tensor *landmarks);
 
 /* One head of a block, for one picture of the test set: sample s is head s mod heads of picture
  * (first + s / heads) mod pictures, where `first` is drawn from the seed. The grid is that of the
@@ -53,6 +66,9 @@ void trained_head_free(trained_head *h);
  * that processors agree on the numbers. Returns an exit code; on failure one line on stderr.
  * Thread-safe. */
 int trained_tokens(const trained *t, const input_draw *draw, double *tokens);
+/* The same with the keys of the block, whatever part trained_open was given. */
+int trained_keys(const trained *t, const input_draw *draw, double *tokens);
+bool trained_has_keys(const trained *t); /* false: K = Q */
 
 /* The network in another shape, its parameters in f64: learned positions are interpolated to its
  * grid, and where the convolution's window has sides f times as long, each weight becomes f x f

@@ -302,7 +302,11 @@ Test(accuracy_operators, points)
         {"--operator softmax/causal --input three.npy --samples 2 --seed 1,2", 2},
         {"--operator softmax/causal --input three.npy --samples 3", 3},
         {"--operator softmax/causal --n 16", 10},
-        {"--operator softmax/causal", 12},
+        {"--operator softmax/causal", 14},
+        {"--operator softmax/causal --full", 12 + 12 + 10},
+        {"--operator softmax/causal --quick --input trained:sima", 1}, /* 196, nearest to 64 */
+        {"--operator softmax/causal --input trained:sima", 2},
+        {"--operator softmax/causal --input trained:linformer", 1}, /* takes no larger pictures */
     };
     write_sine_tokens("three.npy", 3, 16, 4, 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The bottleneck matrix A: its spectrum, and landmarks as the published SOFT code takes them. */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -142,6 +143,43 @@ Test(convergence_bottleneck, both_kinds_of_sweep_agree)
     free_case(&c);
 }
 
+/* The matrices of a network's own landmarks are those of networks/epochs, which its tests compare
+ * with loops in long double, but for the tokens, which an input rounds to f32. nr-soft is the
+ * inverse of that network. */
+Test(convergence_bottleneck, landmarks_of_a_network)
+{
+    static const int64_t blocks[] = {1, 3};
+    cr_assert_eq(run_experiment(&networks_epochs, "--network soft --seed 4 --samples 1 --out a"),
+                 EXIT_PASS);
+    table *t = read_output(&networks_epochs, "a", 0);
+    for (int i = 0; i < 2; i++) {
+        int64_t row = blocks[i]; /* of the first head */
+        cr_assert(cell_integer(t, row, "block") == blocks[i] && cell_integer(t, row, "head") == 0);
+        double condition = cell_real(t, row, "condition");
+        char *options = must_format("--input trained:soft/block%" PRId64 " --sampling trained "
+                                    "--samples 1 --seed 4 --variant nr-soft --out b",
+                                    blocks[i]);
+        cr_assert_eq(run_experiment(&convergence_curves, options), EXIT_PASS);
+        table *curves = read_output(&convergence_curves, "b", 0);
+        cr_expect_eq(table_rows(curves), 2 * 21);
+        for (int64_t k = 0; k < table_rows(curves); k++) {
+            cr_expect(cell_is(curves, k, "sampling", "trained") &&
+                          cell_integer(curves, k, "stage") == 0 &&
+                          close_to(cell_real(curves, k, "condition_median"), condition,
+                                   100 * 0x1p-24 * condition),
+                      "%.10g, not %.10g", cell_real(curves, k, "condition_median"), condition);
+            cr_expect(cell_integer(curves, k, "iteration") < 20 ||
+                          close_to(cell_real(curves, k, "residual_mean"),
+                                   cell_real(t, row, "residual"), 1e-3),
+                      "%.10g, not %.10g", cell_real(curves, k, "residual_mean"),
+                      cell_real(t, row, "residual"));
+        }
+        table_free(curves);
+        free(options);
+    }
+    table_free(t);
+}
+
 /* The points of a file with these options; 0 where they are refused. */
 static int64_t count_points(const experiment *e, const char *options)
 {
@@ -189,6 +227,8 @@ Test(convergence_bottleneck, where_it_is_not_possible)
     expect_samplings("--input row.npy", "", 1);
     expect_samplings("--input row.npy", "--sampling published", 0);
     expect_samplings("--input row.npy", "--sampling pool,published-centred", 0);
+    cr_expect_eq(count_points(&convergence_curves, "--input trained:soft --samples 1"), 4);
+    cr_expect_eq(count_points(&convergence_curves, "--input trained:softmax --samples 1"), 3);
     expect_samplings("--input wide.npy --grid 2x2", "", 1);
     expect_samplings("--input wide.npy --grid 2x2", "--sampling published", 0);
     free(tokens);

@@ -118,6 +118,9 @@ Test(landmarks, stages_and_files_have_their_grids)
         {"--input less.npy --grid 13x13", 0, 1, 169, {13, 13, 0, 1, false}, 4},
         {"--input edge.npy --grid 1x196", 0, 1, 196, {1, 196, 0, 1, false}, 4},
         {"--input more.npy --grid 1x197", 0, 1, 50, {197, 1, 0, 4, true}, 4},
+        {"--input trained:soft", 0, 3, 49, {14, 14, 4, 2, false}, 32},
+        {"--input trained:soft --scale embed", 0, 3, 49, {14, 14, 4, 2, false}, 64},
+        {"--input trained:soft --stage 2 --scale embed", 2, 3, 49, {28, 28, 8, 4, false}, 64},
     };
     static const int64_t stages[] = {1, 2, 3, 0};
     static const usual_input inputs[] = {{"photos", 3}, {0}};
@@ -149,6 +152,85 @@ Test(landmarks, stages_and_files_have_their_grids)
         }
         landmark_sweep_close(&sweep);
         options_free(&s);
+    }
+}
+
+/* Without --m a network takes the numbers of its own grid that are nearest to the usual ones, each
+ * once, and so do files; a convolution that was trained has one number of landmarks, so that growth
+ * with m leaves it out. */
+Test(landmarks, networks_and_files_take_the_nearest_numbers)
+{
+    static const int64_t m[] = {4, 9, 16, 49, 196};
+    static const char *const inputs[] = {"--input trained:soft", "--input trained:linformer",
+                                         "--input edge.npy"};
+    write_sine_tokens("edge.npy", 1, 196, 4, 1);
+    for (int i = 0; i < 3; i++) {
+        program_options s;
+        void *state = NULL;
+        int64_t points = 0;
+        cr_assert_eq(parse_options(&s, &spectral_norm_growth, inputs[i]), EXIT_PASS);
+        cr_assert_eq(spectral_norm_growth.prepare(&s, &state, &points), EXIT_PASS);
+        int64_t samples = i < 2 ? 5 : 1;
+        cr_assert_eq(points, 3 * 5 * samples, "%s: %" PRId64, inputs[i], points);
+        for (int64_t k = 0; k < points; k++) {
+            const landmark_point *p = &((landmark_sweep *)state)->points[k];
+            cr_expect(p->m == m[k / samples % 5] && p->grid.height == 14 && p->grid.width == 14 &&
+                          p->sampling == (sampling_kind)(k / samples / 5),
+                      "%s, point %" PRId64 ": m = %" PRId64, inputs[i], k, p->m);
+        }
+        spectral_norm_growth.release(state);
+        options_free(&s);
+    }
+}
+
+/* A network that is one of the usual inputs is left out where it has not what is asked for; one
+ * that is asked for is refused. */
+Test(landmarks, usual_networks_do_not_refuse_options)
+{
+    static const struct {
+        const experiment *e;
+        const char *options;
+        int64_t points;
+    } cases[] = {
+        {&spectral_eigenvalues, "--samples 1 --m 1024", 7},
+        {&spectral_eigenvalues, "--samples 1 --m 16", 9},
+        {&spectral_norm_growth, "--samples 1 --m 25,49 --sampling pool", 16},
+        {&spectral_resolution, "--samples 1 --n 400", 8},
+        {&accuracy_operators, "--operator softmax/causal --n 16", 10},
+        {&accuracy_operators, "--operator softmax/causal --n 784", 12},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        program_options s;
+        void *state = NULL;
+        int64_t points = 0;
+        cr_assert_eq(parse_options(&s, cases[i].e, cases[i].options), EXIT_PASS);
+        cr_assert_eq(cases[i].e->prepare(&s, &state, &points), EXIT_PASS);
+        cr_expect_eq(points, cases[i].points, "%s %s: %" PRId64, cases[i].e->name, cases[i].options,
+                     points);
+        cases[i].e->release(state);
+        options_free(&s);
+    }
+}
+
+Test(landmarks, the_nearest_side_that_an_input_has)
+{
+    static const struct {
+        const char *input;
+        int64_t side, nearest;
+    } cases[] = {{"iid", 9, 9},
+                 {"photos", 20, 20},
+                 {"trained:sima", 2, 14},
+                 {"trained:sima", 20, 14},
+                 {"trained:sima", 21, 28},
+                 {"trained:sima", 56, 56},
+                 {"trained:linformer", 14, 14},
+                 {"trained:linformer", 56, 14}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        input *in;
+        cr_assert_eq(input_open(cases[i].input, 0, 0, &in), EXIT_PASS);
+        cr_expect_eq(nearest_side(in, cases[i].side), cases[i].nearest, "%s, %" PRId64,
+                     cases[i].input, cases[i].side);
+        input_free(in);
     }
 }
 
@@ -198,6 +280,20 @@ Test(landmarks, sizes_have_limits)
         {&spectral_bounds, "--input more.npy", "4097 tokens a matrix, expected at most 4096"},
         {&spectral_norm_growth, "--input iid --m 16384", NULL},
         {&spectral_norm_growth, "--input iid --m 16641", "--m 16641: expected at most 16384"},
+        {&spectral_norm_growth, "--input trained:soft", NULL},
+        {&spectral_norm_growth, "--input trained:linformer --m 784", "nearest it can give is 196"},
+        {&spectral_norm_growth, "--input trained:soft --m 25", "the nearest it can give is 16"},
+        {&spectral_norm_growth, "--input trained:soft --m 16,17", "the nearest it can give is 16"},
+        {&spectral_norm_growth, "--input trained:soft --m 49,196 --sampling trained",
+         "takes as many landmarks"},
+        {&spectral_norm_growth, "--input trained:soft --m 49 --sampling trained", NULL},
+        {&convergence_curves, "--input photos --sampling trained", "takes as many landmarks"},
+        {&convergence_curves, "--input trained:sima --sampling trained", "takes as many landmarks"},
+        {&convergence_curves, "--input trained:soft/values --sampling trained",
+         "takes as many landmarks"},
+        {&convergence_curves, "--input trained:soft --stage 2 --sampling trained",
+         "takes as many landmarks"},
+        {&convergence_curves, "--input trained:softpp --sampling trained", NULL},
         {&attention_half, "--n 4", NULL},
         {&attention_half, "--n 1", "a square number from 4:"},
     };

@@ -19,9 +19,9 @@ static const double u = 0x1p-53;
 /* S06, S21: |S^|_2 <= lambda_1(S) <= n, whatever the input. */
 Test(spectral_bounds, attention_never_exceeds_the_kernel_nor_n)
 {
-    static const char *const names[] = {"photos",    "smooth",    "smooth:8", "noisy",
-                                        "iid",       "iid:0.3",   "clusters", "constant",
-                                        "circulant", "duplicates"};
+    static const char *const names[] = {"photos",   "trained:soft", "smooth",    "smooth:8",
+                                        "noisy",    "iid",          "iid:0.3",   "clusters",
+                                        "constant", "circulant",    "duplicates"};
     enum { NAMES = sizeof names / sizeof *names };
     int corrected[NAMES] = {0}, iterate[NAMES] = {0}, kernel[NAMES] = {0}, lower = 0;
     cr_assert(run_experiment(&spectral_bounds, "--samples 1 --out out") == EXIT_PASS);

@@ -368,13 +368,16 @@ Test(spectral_resolution, what_an_input_cannot_give_is_a_usage_error)
         {&spectral_resolution, "--input iid --n 16641", "at most 16384"},
         {&spectral_resolution, "--input tokens.npy --n 16", "--grid"},
         {&spectral_resolution, "--input tokens.npy --grid 12x9 --n 100", "smaller --n"},
-        {&spectral_resolution, "--input trained:softmax --n 400", "multiples of the sides"},
+        {&spectral_resolution, "--input trained:softmax --n 400", "multiples of its sides"},
+        {&spectral_resolution, "--input trained:linformer --n 784", "its own grid"},
         {&spectral_resolution, "--input iid --scale embed", "an input is one head here"},
         {&spectral_resolution, "--input iid,iid", "given twice"},
         {&spectral_softmax, "--input iid --n 200", "--n 200: expected a square"},
         {&spectral_softmax, "--input iid --n 1", "--n 1: expected a square"},
         {&spectral_softmax, "--input iid --n 4225", "from 4 to 4096"},
     };
+    cr_expect(run_experiment(&spectral_resolution,
+                             "--input trained:linformer --n 196,784 --dry-run") == EXIT_PASS);
     write_grid("tokens.npy");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         capture();

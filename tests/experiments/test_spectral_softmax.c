@@ -6,10 +6,12 @@
 
 #include <dominant.h>
 
+#include "common/inputs.h"
 #include "common/report.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
+#include "spectral/operator_norms.h"
 
 TestSuite(spectral_softmax, .init = scratch_begin, .fini = scratch_end);
 
@@ -70,6 +72,40 @@ Test(spectral_softmax, rows_of_softmax)
     /* two samples of two inputs for two seeds; those of other keys take a sample more */
     cr_expect_eq(others, 2 * 2 * 2 * 2);
     cr_expect(rotating > 0, "S of K != Q has complex eigenvalues");
+    table_free(t);
+}
+
+/* A network that has keys is given these, on the grid nearest to the usual n, once. */
+Test(spectral_softmax, keys_of_a_network_are_its_own)
+{
+    enum { SIDE = 14, TOKENS = SIDE * SIDE };
+    static const char *const names[] = {"trained:softmax", "trained:softmax/keys"};
+    static double parts[2][TOKENS * TOKEN_DIM];
+    cr_assert_eq(run_experiment(&spectral_softmax, "--input trained:softmax,trained:soft --quick "
+                                                   "--seed 3 --samples 2 --out out"),
+                 EXIT_PASS);
+    table *t = read_output(&spectral_softmax, "out", 0);
+    int64_t seen = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        bool other = cell_is(t, row, "keys", "other");
+        cr_expect(!(other && cell_is(t, row, "input", "trained:soft")));
+        if (!other || !cell_is(t, row, "input", names[0]))
+            continue;
+        cross_norms want;
+        for (int part = 0; part < 2; part++) {
+            input *in;
+            cr_assert_eq(input_open(names[part], 0, 0, &in), EXIT_PASS);
+            cr_assert_eq(input_tokens(in, SIDE, SIDE, 1, 3, seen, parts[part]), EXIT_PASS);
+            input_free(in);
+        }
+        cr_assert_eq(softmax_cross_measure(TOKENS, TOKEN_DIM, parts[0], parts[1], &want),
+                     EXIT_PASS);
+        cr_expect(cell_integer(t, row, "n") == TOKENS && cell_integer(t, row, "sample") == seen &&
+                      cell_real(t, row, "norm") == want.norm,
+                  "%.17g, not %.17g", cell_real(t, row, "norm"), want.norm);
+        seen++;
+    }
+    cr_expect_eq(seen, 2);
     table_free(t);
 }
 

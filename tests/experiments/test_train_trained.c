@@ -417,12 +417,48 @@ Test(train_trained, an_input_of_a_network)
     cr_expect_str_eq(input_name(in), "trained:w.npz/block1/keys");
     cr_expect_eq(strlen(input_sha256(in)), 64);
     cr_expect(!input_is_file(in) && input_side(in, 49) == GRID && input_side(in, 50) == 2 * GRID);
+    cr_expect(trained_can_enlarge(input_network(in)) && trained_has_keys(input_network(in)) &&
+              trained_landmark_count(input_network(in), GRID) == 0);
     static double tokens[2][GRID * GRID * TOKEN_DIM];
     cr_assert_eq(input_tokens(in, GRID, GRID, 4, 1, 3, tokens[0]), EXIT_PASS);
     input_free(in);
     trained *t = open_trained("w.npz/block1/keys");
     draw_tokens(t, GRID, 1, 3, tokens[1]);
     cr_expect(memcmp(tokens[0], tokens[1], sizeof tokens[0]) == 0);
+    trained_free(t);
+}
+
+/* Landmarks on every grid that the network has, of queries alone; keys whatever part is chosen. */
+Test(train_trained, landmarks_and_keys_of_a_block)
+{
+    static const struct {
+        const char *text;
+        int64_t side, landmarks;
+    } cases[] = {{"soft", 14, 49},     {"soft", 28, 196},         {"soft", 21, 0},
+                 {"soft", 0, 0},       {"softpp/block0", 14, 49}, {"soft/values", 14, 0},
+                 {"linformer", 14, 0}, {"nystromformer", 14, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        trained *t = open_trained(cases[i].text);
+        cr_expect_eq(trained_landmark_count(t, cases[i].side), cases[i].landmarks, "%s",
+                     cases[i].text);
+        trained_free(t);
+    }
+    enum { SIDE = 14 };
+    static double keys[2][SIDE * SIDE * TOKEN_DIM];
+    const input_draw draw = {.height = SIDE, .width = SIDE, .seed = 2, .sample = 1};
+    trained *t = open_trained("softmax/block1/values"),
+            *of_keys = open_trained("softmax/block1/keys");
+    cr_assert_eq(trained_keys(t, &draw, keys[0]), EXIT_PASS);
+    cr_assert_eq(trained_tokens(of_keys, &draw, keys[1]), EXIT_PASS);
+    cr_expect(memcmp(keys[0], keys[1], sizeof keys[0]) == 0);
+    trained_free(of_keys);
+    trained_free(t);
+    t = open_trained("linformer");
+    cr_expect(!trained_can_enlarge(t));
+    const input_draw larger = {.height = 28, .width = 28, .seed = 2};
+    capture();
+    cr_expect_eq(trained_tokens(t, &larger, keys[0]), EXIT_USAGE);
+    cr_expect(is_one_line_with(captured(), "expected 14 x 14, of which its matrix E is"));
     trained_free(t);
 }
 
