@@ -69,7 +69,7 @@ static int judge_s20(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "softmax", 0);
     int64_t rows[2] = {0}, outside[2] = {0}, norms = 0;
-    double share = 0, lowest = 0, crossed;
+    double share = 0, trained_share = 0, lowest = 0, crossed;
     const double apart[2] = {1, -1}, swapped[2] = {-1, 1};
     for (int64_t row = 0; row < table_rows(t); row++) {
         bool other = cell_is(t, row, "keys", "other");
@@ -78,7 +78,10 @@ static int judge_s20(const claim_run *run, verdict *v)
         if (other)
             lowest = fmin(lowest, cell_real(t, row, "lowest"));
         norms += !other && cell_real(t, row, "norm") > 1 + cell_real(t, row, "allowance");
-        share = fmax(share, other ? 0 : cell_real(t, row, "norm_over_root"));
+        double over_root = cell_real(t, row, "norm_over_root");
+        bool trained = strncmp(cell_text(t, row, "input"), "trained:", 8) == 0;
+        share = fmax(share, other ? 0 : over_root);
+        trained_share = fmax(trained_share, other && trained ? over_root : 0);
     }
     int code = second_eigenvalue(run, apart, swapped, &crossed);
     v->kind = rows[0] == 0 || outside[0] > 0 ? VERDICT_FAILS
@@ -90,8 +93,9 @@ static int judge_s20(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "K = Q: %" PRId64 " of %" PRId64 " spectra outside [0, 1]; K ≠ Q: %" PRId64
                 " of %" PRId64 ", down to %.3g. ‖S‖₂ exceeds 1 in %" PRId64
-                " of the former, up to %.4g·√n but for rounding",
-                outside[0], rows[0], outside[1], rows[1], lowest, norms, share);
+                " of the former, up to %.4g·√n but for rounding; with Q and K of a small trained "
+                "network it is up to %.2g·√n",
+                outside[0], rows[0], outside[1], rows[1], lowest, norms, share, trained_share);
     verdict_set(&v->bound, "[0, 1] for eigenvalues; √n for the spectral norm");
     verdict_set(&v->counterexample,
                 "K ≠ Q: d = 1, q = (1, −1), k = (−1, 1): eigenvalues 1 and %.6g", crossed);

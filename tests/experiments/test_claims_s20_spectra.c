@@ -180,6 +180,22 @@ Test(claims_s20_spectra, softmax_spectra_are_stochastic_where_keys_are_queries)
               "nothing was seen of K = Q");
 }
 
+/* The share of a trained network's own keys is told apart from the others. */
+Test(claims_s20_spectra, softmax_norms_are_told)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "softmax", 0);
+    ledger_row(t, "input=trained:a keys=tokens norm=4 norm_over_root=0.125 allowance=0");
+    ledger_row(t, "input=trained:a keys=other norm=4 norm_over_root=0.625 allowance=0");
+    ledger_row(t, "input=iid keys=tokens norm=1 norm_over_root=0.375 allowance=0");
+    ledger_row(t, "input=iid keys=other norm=4 norm_over_root=0.875 allowance=0");
+    ledger_judge(&run, "S20");
+    ledger_expect_measured(&run, "S20", "exceeds 1 in 1 of the former, up to 0.375·√n but for");
+    ledger_expect_measured(&run, "S20", "of a small trained network it is up to 0.62·√n");
+    ledger_close(&run);
+}
+
 #define GROWTH_ROW(what, exponent) "input=photos view=enlarged " what " exponent=" exponent
 
 /* Both statements are about trained networks; the norms are reported with them. */
