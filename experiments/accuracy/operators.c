@@ -281,8 +281,7 @@ static void add_input_points(accuracy_sweep *w, accuracy_point point)
     }
     for (int i = 0; i < s->tokens.count; i++) {
         point.n = s->tokens.items[i];
-        int64_t side = root_of(point.n);
-        if (!is_left_out(s, point.in, side == nearest_side(point.in, side)))
+        if (!is_left_out(s, point.in, input_has_side(point.in, root_of(point.n))))
             add_points(w, point);
     }
     const struct usual_tokens *tokens = usual[s->effort].tokens;

@@ -474,7 +474,7 @@ int64_t input_side(const input *in, int64_t m)
     if (in->kind->make == make_photos)
         return PHOTO_SIDE;
     int64_t own = in->network ? trained_side(in->network) : 0, side = own;
-    while (own > 0 && side * side < m && trained_can_enlarge(in->network))
+    while (own > 0 && side * side < m && trained_has_side(in->network, side + own))
         side += own;
     return side;
 }

@@ -160,13 +160,19 @@ token_grid own_grid(const input *in)
                         : (token_grid){.height = f.tokens, .width = 1, .windows = true};
 }
 
+bool input_has_side(const input *in, int64_t side)
+{
+    return input_network(in) ? trained_has_side(input_network(in), side)
+                             : !input_is_file(in) || side == own_grid(in).height;
+}
+
 int64_t nearest_side(const input *in, int64_t side)
 {
     if (!input_has_own_grid(in))
         return side;
-    int64_t own = own_grid(in).height, factor = (side + own / 2) / own;
-    bool larger = input_network(in) && factor > 1 && trained_can_enlarge(input_network(in));
-    return larger ? factor * own : own;
+    int64_t own = own_grid(in).height, nearest = (side + own / 2) / own * own;
+    bool larger = nearest > own && input_has_side(in, nearest);
+    return larger ? nearest : own;
 }
 
 /* The whole number whose square is nearest to m. */

@@ -46,7 +46,10 @@ bool input_has_own_grid(const input *in);
 /* That grid: all tokens of a file, those of a picture of the size that a network was trained with.
  * Its stride is 0. */
 token_grid own_grid(const input *in);
-/* The side of the grid nearest to `side` that the input has; a file's tokens have no other grid. */
+/* Whether an input has square grids of that side; a file's tokens have no other grid than theirs.
+ */
+bool input_has_side(const input *in, int64_t side);
+/* That side, or for an input with its own grid the nearest multiple of this that it has. */
 int64_t nearest_side(const input *in, int64_t side);
 
 /* The tokens that give the number of landmarks of an input nearest to m, and that number. Synthetic

@@ -208,7 +208,7 @@ static double weight(const void *state, int64_t point)
     double factor = p->change->factor ? (double)p->change->factor : 1;
     double side = factor * (double)(shape->side / shape->patch);
     double m = (double)shape->landmarks * (p->change->same_m ? 1 : factor * factor);
-    double steps = shape->attention->differentiable >> ATN_PARAMETER_CONV & 1 ? 20 : 0;
+    double steps = model_has_parameter(shape, ATN_PARAMETER_CONV) ? 20 : 0;
     return 64 * pow(side, 4) + 2 * steps * pow(m, 3);
 }
 

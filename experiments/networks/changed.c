@@ -39,9 +39,10 @@ int changed_network_open(const trained *t, const change *c, uint64_t seed, int64
                          changed_network *n)
 {
     *n = (changed_network){0};
-    model_shape shape = model_enlarged(trained_shape(t), c->factor ? c->factor : 1);
+    const model_shape *own = trained_shape(t);
+    model_shape shape = model_resized(own, own->side * (c->factor ? c->factor : 1));
     if (c->same_m)
-        shape.landmarks = trained_shape(t)->landmarks;
+        shape.landmarks = own->landmarks;
     double *data;
     int code = trained_network(t, &shape, &n->m, &data);
     if (code == EXIT_PASS) {

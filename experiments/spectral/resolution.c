@@ -24,12 +24,11 @@
 enum { SCENE_SIDE = 64, SCENE_PATCH = 4 };
 
 /* X(code, name, description) */
-#define VIEW_LIST(X)                                                                               \
-    X(VIEW_ENLARGED, "enlarged",                                                                   \
-      "the same scene at more points: photographs are resampled to 4 sqrt(n) pixels a side, "      \
-      "synthetic fields evaluated on a finer grid, a trained network is given its picture with "   \
-      "repeated pixels")                                                                           \
-    X(VIEW_CROPPED, "cropped",                                                                     \
+#define VIEW_LIST(X)                                                                                \
+    X(VIEW_ENLARGED, "enlarged",                                                                    \
+      "the same scene at more points: photographs are resampled to 4 sqrt(n) pixels a side, "       \
+      "synthetic fields evaluated on a finer grid, a trained network is given its picture resized") \
+    X(VIEW_CROPPED, "cropped",                                                                      \
       "the central sqrt(n) x sqrt(n) tokens of the scene's 64 x 64; of a file's grid")
 
 /* X(code, name, stride, description); stride 0: the one that gives 49 landmarks. */
@@ -138,12 +137,12 @@ static int64_t get_side(const program_options *s, const input *in, int index)
     return -1;
 }
 
-/* Whether an input has a view of that side. A trained network takes multiples of its own grid. */
+/* Whether an input has a view of that side. */
 static bool has_view(const input *in, int view, int64_t side)
 {
     bool cropped = view == VIEW_CROPPED;
     if (input_network(in))
-        return !cropped && side <= LARGEST_SIDE && side == nearest_side(in, side);
+        return !cropped && side <= LARGEST_SIDE && input_has_side(in, side);
     if (!input_is_file(in))
         return side <= (cropped ? SCENE_SIDE : LARGEST_SIDE);
     token_grid grid = own_grid(in);
@@ -171,7 +170,7 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
         seed == (uint64_t)s->seeds.items[0]) {
         report_error("%s: it contains no square of the wanted numbers of tokens, expected %s",
                      input_name(in),
-                     input_network(in) ? "its own grid, or multiples of its sides if it takes such"
+                     input_network(in) ? "its own grid, or one that the network takes"
                                        : "a file with a grid (--grid) and smaller --n");
         return EXIT_USAGE;
     }

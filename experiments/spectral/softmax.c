@@ -127,7 +127,7 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
             int64_t side = llround(sqrt((double)n));
             if (in && sweep->s->tokens.count == 0)
                 side = nearest_side(in, side);
-            if (in && is_left_out(sweep->s, in, side == nearest_side(in, side)))
+            if (in && is_left_out(sweep->s, in, input_has_side(in, side)))
                 continue;
             point.grid = (token_grid){.height = side, .width = side, .patch = PHOTO_PATCH};
             point.kind = keys;

@@ -118,6 +118,33 @@ void fashion_free(fashion_set *set)
     *set = (fashion_set){0};
 }
 
+/* What pixel i of `side` pixels has in common with pixel `of` of 28 on the same line, in units of
+ * 1/(28 side) of it. */
+static int64_t overlap(int64_t i, int64_t side, int64_t of)
+{
+    int64_t first = i * FASHION_SIDE > of * side ? i * FASHION_SIDE : of * side;
+    int64_t last =
+        (i + 1) * FASHION_SIDE < (of + 1) * side ? (i + 1) * FASHION_SIDE : (of + 1) * side;
+    return last - first;
+}
+
+/* The mean of the area that pixel (y, x) of side x side covers, of pixels that are black beyond the
+ * edges; exact until it is rounded once. */
+static float area_mean(const unsigned char *pixels, int64_t side, int64_t y, int64_t x,
+                       int64_t down, int64_t right, bool flipped)
+{
+    int64_t sum = 0;
+    for (int64_t i = y * FASHION_SIDE / side; i * side < (y + 1) * FASHION_SIDE; i++)
+        for (int64_t j = x * FASHION_SIDE / side; j * side < (x + 1) * FASHION_SIDE; j++) {
+            int64_t row = i + down, col = j + right;
+            col = flipped ? FASHION_SIDE - 1 - col : col;
+            bool there = row >= 0 && row < FASHION_SIDE && col >= 0 && col < FASHION_SIDE;
+            if (there)
+                sum += overlap(y, side, i) * overlap(x, side, j) * pixels[row * FASHION_SIDE + col];
+        }
+    return (float)sum / (FASHION_SIDE * FASHION_SIDE * 255);
+}
+
 void fashion_image(const fashion_set *set, int64_t image, int crop, int64_t side, float *out)
 {
     enum { RANGE = 2 * FASHION_SHIFT + 1 };
@@ -126,13 +153,9 @@ void fashion_image(const fashion_set *set, int64_t image, int crop, int64_t side
     bool flipped = crop >= 0 && crop % 2 == 1;
     int64_t down = crop < 0 ? 0 : crop / 2 % RANGE - FASHION_SHIFT;
     int64_t right = crop < 0 ? 0 : crop / 2 / RANGE - FASHION_SHIFT;
-    int64_t factor = side / FASHION_SIDE;
     for (int64_t y = 0; y < side; y++)
         for (int64_t x = 0; x < side; x++) {
-            int64_t row = y / factor + down, col = x / factor + right;
-            col = flipped ? FASHION_SIDE - 1 - col : col;
-            bool there = row >= 0 && row < FASHION_SIDE && col >= 0 && col < FASHION_SIDE;
-            float value = there ? (float)pixels[row * FASHION_SIDE + col] / 255 : 0;
+            float value = area_mean(pixels, side, y, x, down, right, flipped);
             out[y * side + x] = (value - mean) / deviation;
         }
 }

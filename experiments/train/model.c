@@ -74,6 +74,17 @@ static int64_t root(int64_t square)
     return r * r == square ? r : 0;
 }
 
+bool model_has_parameter(const model_shape *s, atn_parameter parameter)
+{
+    return s->attention->differentiable >> parameter & 1;
+}
+
+static bool has_landmarks(const model_shape *s)
+{
+    return model_has_parameter(s, ATN_PARAMETER_CONV) || model_has_parameter(s, ATN_PARAMETER_E) ||
+           s->attention->op == ATN_NYSTROMFORMER;
+}
+
 static int check_shape(const model_shape *s)
 {
     static const int64_t most = 4096;
@@ -92,7 +103,7 @@ static int check_shape(const model_shape *s)
         return EXIT_USAGE;
     }
     int64_t grid = s->side / s->patch, coarse = root(s->landmarks);
-    if (coarse == 0 || grid % coarse != 0) {
+    if (has_landmarks(s) && (coarse == 0 || grid % coarse != 0)) {
         report_error("%" PRId64 " landmarks on a grid of %" PRId64 " x %" PRId64
                      ": expected a square whose root divides the grid's side",
                      s->landmarks, grid, grid);
@@ -113,19 +124,32 @@ static int64_t residual_side(const model_shape *s)
     return s->residual ? s->residual : 2 * (grid >= 14 ? grid / 14 : 1) + 1;
 }
 
-static bool samples_by_convolution(const model_shape *s)
+/* Whether the number of landmarks grows with the grid. */
+static bool keeps_stride(const model_shape *s)
 {
-    return s->attention->differentiable >> ATN_PARAMETER_CONV & 1;
+    return model_has_parameter(s, ATN_PARAMETER_CONV) && !s->change->landmarks;
 }
 
-model_shape model_enlarged(const model_shape *shape, int64_t factor)
+model_shape model_resized(const model_shape *shape, int64_t side)
 {
-    model_shape larger = *shape;
-    larger.side *= factor;
-    larger.residual = residual_side(shape);
-    if (samples_by_convolution(shape) && !shape->change->landmarks)
-        larger.landmarks *= factor * factor;
-    return larger;
+    model_shape resized = *shape;
+    resized.side = side;
+    resized.residual = residual_side(shape);
+    int64_t coarse = root(shape->landmarks) * side / shape->side;
+    if (keeps_stride(shape))
+        resized.landmarks = coarse * coarse;
+    return resized;
+}
+
+int64_t model_grid_step(const model_shape *s)
+{
+    int64_t grid = s->side / s->patch, coarse = root(s->landmarks);
+    bool own = model_has_parameter(s, ATN_PARAMETER_E) || change_has_drawn_landmarks(s->change);
+    if (own || (has_landmarks(s) && coarse == 0))
+        return 0;
+    if (s->attention->op == ATN_LSH) /* whose chunks must divide the tokens */
+        return LSH_CHUNKS;
+    return !has_landmarks(s) ? 1 : keeps_stride(s) ? grid / coarse : coarse;
 }
 
 /* Gaussian attention is SOFT's without landmarks (IJCV Eq. 5), with K = Q. */
@@ -219,8 +243,8 @@ static void add_attention(model *m, int64_t block)
             dimensions++;
         bool landmarks = p == ATN_PARAMETER_CONV || p == ATN_PARAMETER_NORM_WEIGHT ||
                          p == ATN_PARAMETER_NORM_BIAS;
-        if (s->attention->differentiable >> p & 1 && dimensions > 0 &&
-            (p != ATN_PARAMETER_RESIDUAL || samples_by_convolution(s)) &&
+        if (model_has_parameter(s, (atn_parameter)p) && dimensions > 0 &&
+            (p != ATN_PARAMETER_RESIDUAL || model_has_parameter(s, ATN_PARAMETER_CONV)) &&
             (!landmarks || change_convolves(s->change)))
             b->attention[p] =
                 add(m, learned[p].rule, dimensions, learned[p].shape,

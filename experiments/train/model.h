@@ -27,7 +27,7 @@ typedef struct {
     int64_t side;  /* of an image, in pixels */
     int64_t patch; /* side of a patch; divides the image's */
     int64_t width, heads, depth, hidden, classes;
-    int64_t landmarks; /* m, a square whose root divides the tokens' grid */
+    int64_t landmarks; /* m, a square; if the operator has landmarks, its root divides the grid */
     int64_t residual;  /* side of SOFT's residual convolution; 0: 3, 5, 9 for grids of 14, 28, 56,
                           as in its published code */
     const change *change; /* with which it is trained */
@@ -57,12 +57,17 @@ char *model_name(const model_shape *shape);
  * freed. */
 char *model_weights_name(const model_shape *shape, uint64_t seed);
 
-/* The same network for images with sides `factor` times as long, with unchanged strides and
- * windows: a convolution that samples landmarks gives factor^2 times as many. */
-model_shape model_enlarged(const model_shape *shape, int64_t factor);
+/* The same network for images of side x side pixels, with unchanged strides and windows: a
+ * convolution that samples landmarks gives as many more as there are more tokens. */
+model_shape model_resized(const model_shape *shape, int64_t side);
+/* Sides of the grids to which it can be resized are multiples of this; 0: to none, as it has a
+ * matrix or landmarks for the tokens of its own grid (Linformer's E, drawn landmarks). */
+int64_t model_grid_step(const model_shape *shape);
 
 /* False: K = Q. */
 bool model_has_keys(const model_shape *shape);
+/* Whether the operator has the parameter and a gradient of it. */
+bool model_has_parameter(const model_shape *shape, atn_parameter parameter);
 
 enum { PARAMETER_NAME_SIZE = 48, PARAMETER_DIMENSIONS = 4 };
 

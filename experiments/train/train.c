@@ -99,7 +99,7 @@ static void add_plans(train_state *w, const char *name, const change *c)
             plan.shape.hidden = 2 * plan.shape.width;
         }
         if (s->train.side)
-            plan.shape = model_enlarged(&plan.shape, s->train.side / FASHION_SIDE);
+            plan.shape = model_resized(&plan.shape, s->train.side);
         if (!model_change(&plan.shape, c))
             return;
         w->plans = must_resize(w->plans, (size_t)w->count + 1, sizeof *w->plans);

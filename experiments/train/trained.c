@@ -260,26 +260,16 @@ static int fill_parameters(const trained *t, const model *m, double *data)
     return EXIT_PASS;
 }
 
-static bool has_parameter(const trained *t, int parameter)
+bool trained_has_side(const trained *t, int64_t side)
 {
-    return t->shape.attention->differentiable >> parameter & 1;
-}
-
-bool trained_can_enlarge(const trained *t)
-{
-    return !has_parameter(t, ATN_PARAMETER_E) && !change_has_drawn_landmarks(t->shape.change);
-}
-
-static bool has_grid(const trained *t, int64_t side)
-{
-    int64_t grid = trained_side(t);
-    return side == grid || (trained_can_enlarge(t) && side > 0 && side % grid == 0);
+    int64_t step = model_grid_step(&t->shape);
+    return side == trained_side(t) || (step > 0 && side > 0 && side % step == 0);
 }
 
 /* The network's shape on a grid that it has. */
 static model_shape shape_on(const trained *t, int64_t side)
 {
-    return model_enlarged(&t->shape, side / trained_side(t));
+    return side == trained_side(t) ? t->shape : model_resized(&t->shape, side * t->shape.patch);
 }
 
 /* Makes the network on a grid of `side` tokens. To be freed in any case. */
@@ -288,12 +278,16 @@ static int make_network(const trained *t, int64_t side, model *m, double **data)
     int64_t grid = trained_side(t);
     *m = (model){0};
     *data = NULL;
-    if (!has_grid(t, side)) {
+    if (!trained_has_side(t, side)) {
+        int64_t step = model_grid_step(&t->shape);
+        char *others = step > 0 ? must_format(" or a side that is a multiple of %" PRId64, step)
+                                : must_format(", of which its %s",
+                                              model_has_parameter(&t->shape, ATN_PARAMETER_E)
+                                                  ? "matrix E is"
+                                                  : "landmarks were drawn");
         report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64 "%s",
-                     t->path, side, side, grid, grid,
-                     trained_can_enlarge(t)              ? " or a multiple of it"
-                     : has_parameter(t, ATN_PARAMETER_E) ? ", of which its matrix E is"
-                                                         : ", of which its landmarks were drawn");
+                     t->path, side, side, grid, grid, others);
+        free(others);
         return EXIT_USAGE;
     }
     model_shape shape = shape_on(t, side);
@@ -314,7 +308,8 @@ int trained_network(const trained *t, const model_shape *shape, model *m, double
 
 int64_t trained_landmark_count(const trained *t, int64_t side)
 {
-    bool samples = has_parameter(t, ATN_PARAMETER_CONV) && t->part == QUERIES && has_grid(t, side);
+    bool samples = model_has_parameter(&t->shape, ATN_PARAMETER_CONV) && t->part == QUERIES &&
+                   trained_has_side(t, side);
     return samples ? shape_on(t, side).landmarks : 0;
 }
 

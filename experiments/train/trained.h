@@ -29,9 +29,9 @@ const char *trained_sha256(const trained *t);
 
 /* The side of the grid of tokens that the network was trained on. */
 int64_t trained_side(const trained *t);
-/* Whether it takes larger pictures than those: not if it has a matrix or landmarks for the tokens
- * of that grid alone (Linformer's E, drawn landmarks). */
-bool trained_can_enlarge(const trained *t);
+/* Whether it takes pictures whose tokens have a grid of that side: its own, or a multiple of
+ * model_grid_step. */
+bool trained_has_side(const trained *t, int64_t side);
 
 /* The number of landmarks that the block of trained_open takes from its queries on a grid of
  * side x side tokens; 0 if it takes none, as in all but SOFT's and SOFT++'s networks, if the part
@@ -45,8 +45,9 @@ int trained_landmarks(const trained *t, int64_t side, atn_context *context,
 
 /* One head of a block, for one picture of the test set: sample s is head s mod heads of picture
  * (first + s / heads) mod pictures, where `first` is drawn from the seed. The grid is that of the
- * network's own images or a multiple of it, for which pixels are repeated and the learned positions
- * interpolated bilinearly; the strides of landmarks are those of training. All in f64. */
+ * network's own images, or another one (trained_has_side), for which pixels are averages of the
+ * area that they cover and the learned positions are interpolated bilinearly; the strides of
+ * landmarks are those of training. All in f64. */
 typedef struct {
     int64_t picture, head;
     int64_t side;            /* of the picture, in pixels */

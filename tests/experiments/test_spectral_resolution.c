@@ -333,12 +333,12 @@ Test(spectral_resolution, a_file_is_cropped_on_its_grid)
 Test(spectral_resolution, a_trained_network_is_given_larger_pictures)
 {
     cr_assert(run_experiment(&spectral_resolution,
-                             "--input trained:softmax --n 196,400,784 --seed 3 --samples 1 --out "
+                             "--input trained:softmax --n 196,441,784 --seed 3 --samples 1 --out "
                              "out") == EXIT_PASS);
     table *t = read_output(&spectral_resolution, "out", 0);
     input *in;
     cr_assert(input_open("trained:softmax", 0, 0, &in) == EXIT_PASS);
-    for (int side = 14; side <= 28; side += 14) {
+    for (int side = 14; side <= 28; side += 7) {
         int n = side * side;
         double *tokens = make_matrix(n, TOKEN_DIM), *s = make_matrix(n, n), mean = 0;
         int64_t row = find_row(t, "enlarged", n, "none", "gaussian", "");
@@ -348,12 +348,12 @@ Test(spectral_resolution, a_trained_network_is_given_larger_pictures)
             mean += s[i] / n;
         cr_expect(close_to(cell_real(t, row, "row_sum_mean"), mean, 1e-12),
                   "n=%d: %.12g, not %.12g", n, cell_real(t, row, "row_sum_mean"), mean);
-        cr_expect(find_row(t, "enlarged", n, "m49", "softpp", "exact") >= 0);
+        cr_expect(side == 21 || find_row(t, "enlarged", n, "m49", "softpp", "exact") >= 0);
         free(s);
         free(tokens);
     }
     for (int64_t row = 0; row < table_rows(t); row++)
-        cr_expect(cell_is(t, row, "view", "enlarged") && cell_integer(t, row, "n") != 400);
+        cr_expect(cell_is(t, row, "view", "enlarged"));
     input_free(in);
     table_free(t);
 }
@@ -368,7 +368,7 @@ Test(spectral_resolution, what_an_input_cannot_give_is_a_usage_error)
         {&spectral_resolution, "--input iid --n 16641", "at most 16384"},
         {&spectral_resolution, "--input tokens.npy --n 16", "--grid"},
         {&spectral_resolution, "--input tokens.npy --grid 12x9 --n 100", "smaller --n"},
-        {&spectral_resolution, "--input trained:softmax --n 400", "multiples of its sides"},
+        {&spectral_resolution, "--input trained:soft --n 441", "one that the network takes"},
         {&spectral_resolution, "--input trained:linformer --n 784", "its own grid"},
         {&spectral_resolution, "--input iid --scale embed", "an input is one head here"},
         {&spectral_resolution, "--input iid,iid", "given twice"},

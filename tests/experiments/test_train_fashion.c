@@ -201,6 +201,17 @@ Test(train_fashion, crops_move_and_flip)
         cr_expect(!seen[row][col], "crop %d is another one", crop);
         seen[row][col] = true;
     }
+    /* the pixel covers columns 13.5 to 15 and rows 7.5 to 9 of 42; 1.2857 of each of 36 */
+    fashion_image(&set, 1, FASHION_WHOLE, 42, out);
+    for (int i = 0; i < 42 * 42; i++) {
+        double rows[] = {[7] = 0.5, [8] = 1}, cols[] = {[13] = 0.5, [14] = 1};
+        int y = i / 42, x = i % 42;
+        double share = y > 6 && y < 9 && x > 12 && x < 15 ? rows[y] * cols[x] : 0;
+        cr_expect_float_eq(out[i], (float)((share - 0.2860) / 0.3530), 1e-6f, "%d, %d", y, x);
+    }
+    fashion_image(&set, 1, FASHION_WHOLE, 4, out); /* means of 7 x 7 */
+    for (int i = 0; i < 16; i++)
+        cr_expect_float_eq(out[i], (float)(((i == 1) / 49.0 - 0.2860) / 0.3530), 1e-6f, "%d", i);
     fashion_image(&set, 1, FASHION_WHOLE, LARGE, out);
     for (int i = 0; i < LARGE * LARGE; i++)
         cr_expect((out[i] > 0) == (i / LARGE / FACTOR == ROW && i % LARGE / FACTOR == COL));

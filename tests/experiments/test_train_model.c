@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +211,34 @@ Test(train_model, names)
                                        "soft/cod", "soft/code/", "Soft"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         cr_expect(!model_defaults(none[i], &shape), "%s", none[i]);
+}
+
+Test(train_model, resized_shapes)
+{
+    static const struct {
+        const char *name, *change;
+        int64_t step, side, landmarks;
+    } rows[] = {{"soft/code", "none", 2, 40, 100},
+                {"soft/code", "m-4", 2, 40, 4},
+                {"softmax", "none", 1, 2, 49},
+                {"linformer", "none", 0, 28, 49},
+                {"nystromformer/exact", "none", 7, 42, 49},
+                {"soft/code", "random", 0, 28, 49},
+                {"lsh", "none", 7, 42, 49}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        model m;
+        model_shape shape;
+        cr_assert(model_defaults(rows[i].name, &shape));
+        if (strcmp(rows[i].change, "none") != 0)
+            cr_assert(model_change(&shape, change_find(rows[i].change)));
+        cr_expect_eq(model_grid_step(&shape), rows[i].step, "%s", rows[i].name);
+        model_shape resized = model_resized(&shape, rows[i].side);
+        cr_expect(resized.side == rows[i].side && resized.landmarks == rows[i].landmarks &&
+                      resized.residual == 3,
+                  "%s %s: %" PRId64, rows[i].name, rows[i].change, resized.landmarks);
+        cr_expect_eq(model_create(&resized, &m), EXIT_PASS);
+        model_free(&m);
+    }
 }
 
 Test(train_model, shapes_that_do_not_fit)

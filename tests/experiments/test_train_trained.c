@@ -3,6 +3,7 @@
 #define REAL_F64
 #include <attention.h>
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,7 +262,7 @@ Test(train_trained, a_network_of_larger_pictures)
     model_shape shape;
     cr_assert(model_defaults("soft/code", &shape));
     shape.depth = DEPTH;
-    shape = model_enlarged(&shape, 2);
+    shape = model_resized(&shape, 56);
     cr_assert_eq(model_create(&shape, &w.m), EXIT_PASS);
     w.data = must_allocate((size_t)w.m.size, sizeof *w.data);
     write_weights(&w, LARGER(", \"residual\": 3"), NULL);
@@ -356,11 +357,9 @@ Test(train_trained, names_that_are_not_there)
     trained *t = open_trained("w.npz/block1/values");
     double token;
     enum { OVER = 4096 / FASHION_SIDE + 1 }; /* times the trained grid: pictures over 4096 pixels */
-    static const input_draw draws[] = {
-        {7, 8, 4, 1, 0}, {8, 8, 4, 1, 0}, {OVER * GRID, OVER * GRID, 4, 1, 0}};
-    static const char *const texts[] = {"a square", "expected 7 x 7 or a multiple",
-                                        "from 1 to 4096, not 4116"};
-    for (int i = 0; i < 3; i++) {
+    static const input_draw draws[] = {{7, 8, 4, 1, 0}, {OVER * GRID, OVER * GRID, 4, 1, 0}};
+    static const char *const texts[] = {"a square", "from 1 to 4096, not 4116"};
+    for (int i = 0; i < 2; i++) {
         capture();
         cr_expect_eq(trained_tokens(t, &draws[i], &token), EXIT_USAGE);
         const char *said = captured();
@@ -417,7 +416,7 @@ Test(train_trained, an_input_of_a_network)
     cr_expect_str_eq(input_name(in), "trained:w.npz/block1/keys");
     cr_expect_eq(strlen(input_sha256(in)), 64);
     cr_expect(!input_is_file(in) && input_side(in, 49) == GRID && input_side(in, 50) == 2 * GRID);
-    cr_expect(trained_can_enlarge(input_network(in)) && trained_has_keys(input_network(in)) &&
+    cr_expect(trained_has_side(input_network(in), 9) && trained_has_keys(input_network(in)) &&
               trained_landmark_count(input_network(in), GRID) == 0);
     static double tokens[2][GRID * GRID * TOKEN_DIM];
     cr_assert_eq(input_tokens(in, GRID, GRID, 4, 1, 3, tokens[0]), EXIT_PASS);
@@ -428,15 +427,46 @@ Test(train_trained, an_input_of_a_network)
     trained_free(t);
 }
 
+/* Any grid for an operator without landmarks, multiples of the stride for a convolution, of the
+ * number of windows for Nystromformer; the network is that of test_train_model's resized shapes. */
+Test(train_trained, grids_that_a_network_has)
+{
+    static const struct {
+        const char *text;
+        int64_t side;
+        bool has;
+    } cases[] = {{"sima", 1, true},           {"sima", 9, true},
+                 {"sima", 0, false},          {"soft", 20, true},
+                 {"soft", 21, false},         {"softpp", 2, true},
+                 {"linformer", 14, true},     {"linformer", 28, false},
+                 {"nystromformer", 21, true}, {"nystromformer", 20, false},
+                 {"sima", -14, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        trained *t = open_trained(cases[i].text);
+        int64_t side = cases[i].side;
+        const input_draw draw = {.height = side, .width = side, .seed = 1};
+        trained_head h;
+        cr_expect_eq(trained_has_side(t, side), cases[i].has, "%s %" PRId64, cases[i].text, side);
+        capture();
+        int code = trained_head_open(t, 0, &draw, &h);
+        const char *said = captured();
+        cr_expect(cases[i].has ? code == EXIT_PASS && h.side == 2 * side
+                               : code == EXIT_USAGE && is_one_line_with(said, "expected 14 x 14"),
+                  "%s %" PRId64 ": %d %s", cases[i].text, side, code, said);
+        trained_head_free(&h);
+        trained_free(t);
+    }
+}
+
 /* Landmarks on every grid that the network has, of queries alone; keys whatever part is chosen. */
 Test(train_trained, landmarks_and_keys_of_a_block)
 {
     static const struct {
         const char *text;
         int64_t side, landmarks;
-    } cases[] = {{"soft", 14, 49},     {"soft", 28, 196},         {"soft", 21, 0},
-                 {"soft", 0, 0},       {"softpp/block0", 14, 49}, {"soft/values", 14, 0},
-                 {"linformer", 14, 0}, {"nystromformer", 14, 0}};
+    } cases[] = {{"soft", 14, 49},       {"soft", 28, 196},    {"soft", 20, 100},
+                 {"soft", 21, 0},        {"soft", 0, 0},       {"softpp/block0", 14, 49},
+                 {"soft/values", 14, 0}, {"linformer", 14, 0}, {"nystromformer", 14, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         trained *t = open_trained(cases[i].text);
         cr_expect_eq(trained_landmark_count(t, cases[i].side), cases[i].landmarks, "%s",
@@ -454,7 +484,7 @@ Test(train_trained, landmarks_and_keys_of_a_block)
     trained_free(of_keys);
     trained_free(t);
     t = open_trained("linformer");
-    cr_expect(!trained_can_enlarge(t));
+    cr_expect(trained_has_side(t, 14) && !trained_has_side(t, 28));
     const input_draw larger = {.height = 28, .width = 28, .seed = 2};
     capture();
     cr_expect_eq(trained_tokens(t, &larger, keys[0]), EXIT_USAGE);
