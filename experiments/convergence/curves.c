@@ -138,8 +138,8 @@ static const output_spec outputs[] = {
 
 static const usual_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
 static const usual_input usual_inputs[] = {
-    {"photos", 100}, {"trained:soft", 100}, {"trained:softpp", 100},
-    {"smooth", 50},  {"iid", 50},           {0}};
+    {"photos", 100}, {"trained:soft", 50}, {"trained:softpp", 50},
+    {"smooth", 50},  {"iid", 50},          {0}};
 static const usual_input full_inputs[] = {
     {"photos", 300},  {"trained:soft", 300}, {"trained:softpp", 300}, {"smooth", 300},
     {"noisy", 300},   {"iid", 300},          {"iid:0.3", 300},        {"clusters", 300},
@@ -604,13 +604,12 @@ const experiment convergence_curves = {
                        OPTION_DISTANCE, OPTION_SAMPLING),
     .defaults =
         "Stages 1, 2, 3 (a file or a trained network: its own grid); all possible samplings; 20\n"
-        "iterations; nr-paper, nr\n"
-        "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is its own batch,\n"
-        "so nr-softpp's start is each matrix's own.\n"
-        "quick: 4 samples of photos, 2 of smooth. default: 100 each of photos, trained:soft and\n"
-        "trained:softpp, 50 each of smooth, iid.\n"
-        "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
-        "constant and circulant. A FILE.npy is one stage, 0, and its matrices are its samples:\n"
+        "iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every\n"
+        "sample is its own batch, so nr-softpp's start is each matrix's own.\n"
+        "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of trained:soft,\n"
+        "trained:softpp, smooth, iid. full: 300 each of photos, the networks, smooth, noisy, iid,\n"
+        "iid:0.3, clusters, duplicates; 10 each of constant and circulant.\n"
+        "A FILE.npy is one stage, 0, and its matrices are its samples:\n"
         "pooled on its grid to 49 landmarks or somewhat more; without a grid, in windows.",
     .outputs = outputs,
     .output_count = 1,

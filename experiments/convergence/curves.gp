@@ -8,7 +8,7 @@ set encoding utf8
 # Collected from the rows: the panels, "input|sampling|stage" in quotes, and the samplings and stages
 # that they have; the variants and dtypes; the variants that have iterates, those that find no start for
 # some matrices, and the range of the values.
-inputs = ""; centred = 0; found = ""; samplings = ""; stages = ""; m_text = ""; most = 0; last = 1; bottom = 0.1; top = 1.0
+inputs = ""; centred = 0; found = ""; samplings = ""; stages = ""; m_text = ""; fewest = 1e9; most = 0; last = 1; bottom = 0.1; top = 1.0
 variants = ""; dtypes = ""; started = ""; failed = ""
 has(list, word) = strstrt(" ".list, " ".word." ") > 0
 with_word(list, word) = has(list, word) ? list : list.word." "
@@ -29,6 +29,7 @@ scan(ok) = !ok ? 0 : ( \
     failed = column("samples_without_start") > 0 ? with_word(failed, stringcolumn("variant")) : failed, \
     m_text = with_word(m_text, stringcolumn("m")), \
     most = upper(most, column("samples")), \
+    fewest = column("iteration") == 0 && column("samples_without_start") == 0 ? lower(fewest, column("samples")) : fewest, \
     last = upper(last, column("iteration")), \
     bottom = lower(lower(bottom, column("residual_min")), column("attention_error_mean")), \
     top = upper(upper(top, column("residual_max")), column("range_residual_max")), 0)
@@ -106,8 +107,8 @@ column_title(i) = is_network(input_of(i)) \
 
 set terminal @terminal size columns > 10 ? 2260 : columns > 4 ? 1720 : 1280,1090 font "Sans,13"
 set output out
-set multiplot title sprintf("Newton–Raphson inverse of A%s: %d matrices per panel, m = %s", \
-    several ? "" : " on ".first_input, most, m_text) noenhanced font ",17" offset 0,0.1
+set multiplot title sprintf("Newton–Raphson inverse of A%s: %s matrices per panel, m = %s", \
+    several ? "" : " on ".first_input, fewest < most ? sprintf("%d to %d", fewest, most) : sprintf("%d", most), m_text) noenhanced font ",17" offset 0,0.1
 set logscale y
 set grid xtics ytics lt 1 lw 0.6 lc rgb "#dddddd"
 set border 3

@@ -108,10 +108,10 @@ enum { LARGEST_SIDE = 128, MOST_LANDMARKS = 1024 };
 
 static int64_t usual_samples(const program_options *s, const input *in)
 {
-    bool network = input_network(in), pictures = !input_has_own_grid(in) && *input_sha256(in);
-    static const int64_t samples[EFFORT_COUNT][3] = {
-        [EFFORT_QUICK] = {1, 2, 1}, [EFFORT_DEFAULT] = {1, 5, 2}, [EFFORT_FULL] = {5, 13, 13}};
-    return samples[s->effort][network ? 2 : pictures];
+    bool pictures = !input_has_own_grid(in) && *input_sha256(in);
+    static const int64_t samples[EFFORT_COUNT][2] = {
+        [EFFORT_QUICK] = {1, 2}, [EFFORT_DEFAULT] = {1, 5}, [EFFORT_FULL] = {5, 13}};
+    return samples[s->effort][pictures];
 }
 
 /* Multiples of the side of a trained network's own grid. */
@@ -533,9 +533,8 @@ const experiment spectral_resolution = {
                        OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
         "inputs photos, trained:soft, trained:softpp, trained:softmax, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
-        "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 2 heads "
-        "of a network, 1 sample of others (--quick: 2, 1, 1; --full: 13, 13, 5); a file is cropped "
-        "on its grid; a trained network gets 1, 2, 3 and 4 times its side (--quick: to 2, --full: "
+        "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 1 sample of others "
+        "(--quick: 2 and 1; --full: 13 and 5); a file is cropped on its grid; a trained network gets 1, 2, 3 and 4 times its side (--quick: to 2, --full: "
         "also 6, 8)",
     .outputs = outputs,
     .output_count = 2,
