@@ -325,8 +325,11 @@ static int check_numbers(const accuracy_sweep *w)
             return EXIT_USAGE;
         }
     int code = EXIT_PASS;
-    for (int i = 0; i < w->inputs.count && code == EXIT_PASS; i++)
+    for (int i = 0; i < w->inputs.count && code == EXIT_PASS; i++) {
         code = check_samples(s, w->inputs.items[i]);
+        for (int j = 0; s->inputs.count > 0 && j < s->tokens.count && code == EXIT_PASS; j++)
+            code = check_side(w->inputs.items[i], root_of(s->tokens.items[j]));
+    }
     return code;
 }
 

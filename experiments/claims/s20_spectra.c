@@ -94,7 +94,7 @@ static int judge_s20(const claim_run *run, verdict *v)
                 "K = Q: %" PRId64 " of %" PRId64 " spectra outside [0, 1]; K ≠ Q: %" PRId64
                 " of %" PRId64 ", down to %.3g. ‖S‖₂ exceeds 1 in %" PRId64
                 " of the former, up to %.4g·√n but for rounding; with Q and K of a small trained "
-                "network it is up to %.2g·√n",
+                "network ‖S‖₂ is up to %.2g·√n",
                 outside[0], rows[0], outside[1], rows[1], lowest, norms, share, trained_share);
     verdict_set(&v->bound, "[0, 1] for eigenvalues; √n for the spectral norm");
     verdict_set(&v->counterexample,

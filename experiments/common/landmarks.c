@@ -166,6 +166,11 @@ bool input_has_side(const input *in, int64_t side)
                              : !input_is_file(in) || side == own_grid(in).height;
 }
 
+int check_side(const input *in, int64_t side)
+{
+    return input_network(in) ? trained_check_side(input_network(in), side) : EXIT_PASS;
+}
+
 int64_t nearest_side(const input *in, int64_t side)
 {
     if (!input_has_own_grid(in))
@@ -362,7 +367,9 @@ int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *
                             .stage = input_is_file(in) ? 0 : stage,
                             .grid = stage_grid(in, stage)};
     point.m = choose_stride(&point.grid, m);
-    int code = check_landmarks(sweep->s, in, m, point.m);
+    int code = check_side(in, point.grid.height);
+    if (code == EXIT_PASS)
+        code = check_landmarks(sweep->s, in, m, point.m);
     return code == EXIT_PASS ? landmark_sweep_add_samples(sweep, point, usual) : code;
 }
 
@@ -494,7 +501,8 @@ int landmark_sweep_vary_sampling(landmark_sweep *sweep)
 {
     const program_options *s = sweep->s;
     int64_t count = sweep->count, last;
-    int kinds = s->sampling_count > 0 ? s->sampling_count : SAMPLING_TRAINED, code = EXIT_PASS;
+    bool given = s->sampling_count > 0;
+    int kinds = given ? s->sampling_count : SAMPLING_COUNT, code = EXIT_PASS;
     landmark_point *points = sweep->points;
     sweep->points = NULL;
     sweep->count = sweep->capacity = 0;
@@ -502,9 +510,11 @@ int landmark_sweep_vary_sampling(landmark_sweep *sweep)
         for (last = first; last < count && points[last].in == points[first].in &&
                            points[last].seed == points[first].seed;)
             last++;
-        for (int i = 0; i < kinds && code == EXIT_PASS; i++)
-            code = add_sampled(sweep, s->sampling_count > 0 ? s->samplings[i] : (sampling_kind)i,
-                               last - first, points + first);
+        for (int i = 0; i < kinds && code == EXIT_PASS; i++) {
+            sampling_kind kind = given ? s->samplings[i] : (sampling_kind)i;
+            if (given || kind != SAMPLING_TRAINED)
+                code = add_sampled(sweep, kind, last - first, points + first);
+        }
     }
     free(points);
     return code;
@@ -536,6 +546,8 @@ static int add_stage(landmark_sweep *sweep, const input *in, int64_t stage, int6
     sampling_kind kinds[SAMPLING_COUNT];
     if (stage == 0)
         choose_own_stride(&point.grid);
+    else if (check_side(in, point.grid.height) != EXIT_PASS)
+        return EXIT_USAGE;
     point.m = grid_landmarks(&point.grid);
     int count = choose_samplings(s, &point, all, kinds), code = count ? EXIT_PASS : EXIT_USAGE;
     for (int i = 0; i < count; i++, sweep->series++)

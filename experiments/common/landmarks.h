@@ -40,8 +40,8 @@ typedef struct {
 int64_t choose_stride(token_grid *grid, int64_t m);
 
 /* Whether an input's tokens have a grid of their own: those of a file, and of a trained network.
- * Unless --stage, --m or --n are given, experiments take that grid and the numbers nearest to those
- * that they use of other inputs. */
+ * Unless --stage, --m or --n are given, experiments but spectral/bounds and spectral/sampling take
+ * that grid and the numbers nearest to those that they use of other inputs. */
 bool input_has_own_grid(const input *in);
 /* That grid: all tokens of a file, those of a picture of the size that a network was trained with.
  * Its stride is 0. */
@@ -49,6 +49,8 @@ token_grid own_grid(const input *in);
 /* Whether an input has square grids of that side; a file's tokens have no other grid than theirs.
  */
 bool input_has_side(const input *in, int64_t side);
+/* EXIT_USAGE, reported, if a trained network does not. */
+int check_side(const input *in, int64_t side);
 /* That side, or for an input with its own grid the nearest multiple of this that it has. */
 int64_t nearest_side(const input *in, int64_t side);
 

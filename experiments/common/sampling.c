@@ -21,13 +21,18 @@ const char *sampling_name(sampling_kind kind)
     return names[kind];
 }
 
-/* Whether these are the windows of the landmarks of the input's own network. */
-static bool has_trained_landmarks(const input *in, const atn_sampling *windows)
+/* Why the input's own network does not have the landmarks of these windows, or null. */
+static const char *find_trained_obstacle(const input *in, const atn_sampling *windows)
 {
-    int64_t k = windows->stride;
-    return input_network(in) && windows->height == windows->width &&
-           trained_landmark_count(input_network(in), windows->height) ==
-               (windows->height / k) * (windows->width / k);
+    const struct trained *network = input_network(in);
+    int64_t k = windows->stride, side = windows->height;
+    int64_t count = network && side == windows->width ? trained_landmark_count(network, side) : 0;
+    return count == 0 ? "it is no trained network with landmarks of its own; expected an input "
+                        "such as trained:soft"
+           : count != (side / k) * (side / k)
+               ? "its network takes another number of landmarks; expected --m 49, or as many as it "
+                 "was trained with"
+               : NULL;
 }
 
 /* Why the sampling is not possible, or null. */
@@ -38,10 +43,7 @@ static const char *find_obstacle(sampling_kind kind, const input *in, const atn_
     if (kind == SAMPLING_POOL)
         return NULL;
     if (kind == SAMPLING_TRAINED)
-        return has_trained_landmarks(in, windows)
-                   ? NULL
-                   : "no network takes as many landmarks of its tokens; expected an input such as "
-                     "trained:soft and --m as it was trained, or --sampling pool";
+        return find_trained_obstacle(in, windows);
     if (windows->kind != ATN_SAMPLING_POOL)
         return "it has no grid to convolve; expected --grid, or --sampling pool";
     if (__builtin_mul_overflow(dim * dim, windows->stride * windows->stride, &weights) ||

@@ -66,7 +66,7 @@ enum { RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns };
 
 #define ROW(X)                                                                                     \
     X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
-    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0 for a file's own tokens", p->stage)               \
+    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0: the input's own grid", p->stage)                 \
     X(INTEGER, n, "", "tokens", grid_tokens(&p->grid))                                             \
     X(INTEGER, m, "", "landmarks", p->m)                                                           \
     X(TEXT, sampling, "", "how landmarks come from tokens (attnum list samplings)",                \
@@ -137,13 +137,26 @@ static const output_spec outputs[] = {
 /* ---- Points ---- */
 
 static const usual_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
-static const usual_input usual_inputs[] = {
-    {"photos", 100}, {"trained:soft", 50}, {"trained:softpp", 50},
-    {"smooth", 50},  {"iid", 50},          {0}};
-static const usual_input full_inputs[] = {
-    {"photos", 300},  {"trained:soft", 300}, {"trained:softpp", 300}, {"smooth", 300},
-    {"noisy", 300},   {"iid", 300},          {"iid:0.3", 300},        {"clusters", 300},
-    {"constant", 10}, {"circulant", 10},     {"duplicates", 300},     {0}};
+static const usual_input usual_inputs[] = {{"photos", 100},
+                                           {"trained:soft/block0", 50},
+                                           {"trained:soft/block3", 50},
+                                           {"smooth", 50},
+                                           {"iid", 50},
+                                           {0}};
+static const usual_input full_inputs[] = {{"photos", 300},
+                                          {"trained:soft/block0", 300},
+                                          {"trained:soft/block3", 300},
+                                          {"trained:softpp/block0", 300},
+                                          {"trained:softpp/block3", 300},
+                                          {"smooth", 300},
+                                          {"noisy", 300},
+                                          {"iid", 300},
+                                          {"iid:0.3", 300},
+                                          {"clusters", 300},
+                                          {"constant", 10},
+                                          {"circulant", 10},
+                                          {"duplicates", 300},
+                                          {0}};
 static const int64_t all_stages[] = {1, 2, 3, 0};
 static const stage_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, all_stages, true},
@@ -606,9 +619,10 @@ const experiment convergence_curves = {
         "Stages 1, 2, 3 (a file or a trained network: its own grid); all possible samplings; 20\n"
         "iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every\n"
         "sample is its own batch, so nr-softpp's start is each matrix's own.\n"
-        "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of trained:soft,\n"
-        "trained:softpp, smooth, iid. full: 300 each of photos, the networks, smooth, noisy, iid,\n"
-        "iid:0.3, clusters, duplicates; 10 each of constant and circulant.\n"
+        "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of the first and the\n"
+        "last block of trained:soft, of smooth and iid. full: 300 each of photos, these and\n"
+        "trained:softpp's blocks, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
+        "constant and circulant.\n"
         "A FILE.npy is one stage, 0, and its matrices are its samples:\n"
         "pooled on its grid to 49 landmarks or somewhat more; without a grid, in windows.",
     .outputs = outputs,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The first input of the CSV and trained networks after it. Columns of panels are its samplings and
-# stages, then the networks' landmarks by pooling and their own, in place of published-centred. Rows from the top: the papers'
-# metric, as in SOFT (IJCV) Fig. 5; the same iterates in the range residual, at the same scale; and
-# the error that they cause in the attention matrix.
+# stages, then the networks' landmarks by pooling and their own, in place of published-centred. Rows
+# from the top: the papers' metric, as in SOFT (IJCV) Fig. 5; the same iterates in the range
+# residual, at the same scale; and the error that they cause in the attention matrix.
 set encoding utf8
 
 # Collected from the rows: the panels, "input|sampling|stage" in quotes, and the samplings and stages

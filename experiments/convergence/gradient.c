@@ -46,7 +46,7 @@ enum { DEFAULT_ITERATIONS = 20, LINES_SHOWN = 60 };
       eq12.cosine)                                                                                 \
     X(TEXT, dtype, "", "arithmetic of A, the iteration and the two gradients",                     \
       atn_dtype_name(x->a.dtype))                                                                  \
-    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0 for a file's own tokens", p->stage)               \
+    X(INTEGER, stage, "", "stage of SOFT-Tiny; 0: the input's own grid", p->stage)                 \
     X(INTEGER, seed, "", "the seed", (int64_t)p->seed)                                             \
     X(INTEGER, sample, "", "the sample", p->sample)
 static const column columns[] = {ROW(LIST_COLUMN)};

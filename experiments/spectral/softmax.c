@@ -129,6 +129,8 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
                 side = nearest_side(in, side);
             if (in && is_left_out(sweep->s, in, input_has_side(in, side)))
                 continue;
+            if (in && check_side(in, side) != EXIT_PASS)
+                return EXIT_USAGE;
             point.grid = (token_grid){.height = side, .width = side, .patch = PHOTO_PATCH};
             point.kind = keys;
             if (side != before && (keys == KEYS_SAME || side * side <= MOST_OTHER_KEYS))

@@ -32,9 +32,8 @@ void fashion_free(fashion_set *set);
 
 /* Writes an image, resized to side x side: a pixel is the mean of the area that it covers, so that
  * a multiple of 28 repeats pixels. Pixels from 0 to 1 are normalised by the training set's mean,
- * 0.2860, and standard deviation, 0.3530. crop: 0
- * ... FASHION_CROPS - 1, or FASHION_WHOLE; odd ones are flipped left to right; pixels from beyond
- * the edge are black. */
+ * 0.2860, and standard deviation, 0.3530. crop: 0 ... FASHION_CROPS - 1, or FASHION_WHOLE; odd ones
+ * are flipped left to right; pixels from beyond the edge are black. */
 void fashion_image(const fashion_set *set, int64_t image, int crop, int64_t side, float *out);
 
 #endif

@@ -103,7 +103,7 @@ static int check_shape(const model_shape *s)
         return EXIT_USAGE;
     }
     int64_t grid = s->side / s->patch, coarse = root(s->landmarks);
-    if (has_landmarks(s) && (coarse == 0 || grid % coarse != 0)) {
+    if (coarse == 0 || (has_landmarks(s) && grid % coarse != 0)) {
         report_error("%" PRId64 " landmarks on a grid of %" PRId64 " x %" PRId64
                      ": expected a square whose root divides the grid's side",
                      s->landmarks, grid, grid);
@@ -145,7 +145,7 @@ int64_t model_grid_step(const model_shape *s)
 {
     int64_t grid = s->side / s->patch, coarse = root(s->landmarks);
     bool own = model_has_parameter(s, ATN_PARAMETER_E) || change_has_drawn_landmarks(s->change);
-    if (own || (has_landmarks(s) && coarse == 0))
+    if (own || coarse == 0)
         return 0;
     if (s->attention->op == ATN_LSH) /* whose chunks must divide the tokens */
         return LSH_CHUNKS;

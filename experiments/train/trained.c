@@ -169,7 +169,7 @@ static int read_shape(trained *t)
                      t->path, t->shape.depth - 1);
         return EXIT_USAGE;
     }
-    if (t->part == KEYS && !trained_has_keys(t)) {
+    if (t->part == KEYS && !model_has_keys(&t->shape)) {
         report_error("input 'trained': keys of %s, whose keys are its queries", t->path);
         return EXIT_USAGE;
     }
@@ -266,6 +266,22 @@ bool trained_has_side(const trained *t, int64_t side)
     return side == trained_side(t) || (step > 0 && side > 0 && side % step == 0);
 }
 
+int trained_check_side(const trained *t, int64_t side)
+{
+    int64_t grid = trained_side(t), step = model_grid_step(&t->shape);
+    if (trained_has_side(t, side))
+        return EXIT_PASS;
+    char *others =
+        step > 0 ? must_format(" or a side that is a multiple of %" PRId64, step)
+                 : must_format(", of which its %s", model_has_parameter(&t->shape, ATN_PARAMETER_E)
+                                                        ? "matrix E is"
+                                                        : "landmarks were drawn");
+    report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64 "%s",
+                 t->path, side, side, grid, grid, others);
+    free(others);
+    return EXIT_USAGE;
+}
+
 /* The network's shape on a grid that it has. */
 static model_shape shape_on(const trained *t, int64_t side)
 {
@@ -275,21 +291,11 @@ static model_shape shape_on(const trained *t, int64_t side)
 /* Makes the network on a grid of `side` tokens. To be freed in any case. */
 static int make_network(const trained *t, int64_t side, model *m, double **data)
 {
-    int64_t grid = trained_side(t);
     *m = (model){0};
     *data = NULL;
-    if (!trained_has_side(t, side)) {
-        int64_t step = model_grid_step(&t->shape);
-        char *others = step > 0 ? must_format(" or a side that is a multiple of %" PRId64, step)
-                                : must_format(", of which its %s",
-                                              model_has_parameter(&t->shape, ATN_PARAMETER_E)
-                                                  ? "matrix E is"
-                                                  : "landmarks were drawn");
-        report_error("%s: %" PRId64 " x %" PRId64 " tokens, expected %" PRId64 " x %" PRId64 "%s",
-                     t->path, side, side, grid, grid, others);
-        free(others);
-        return EXIT_USAGE;
-    }
+    int code = trained_check_side(t, side);
+    if (code != EXIT_PASS)
+        return code;
     model_shape shape = shape_on(t, side);
     return trained_network(t, &shape, m, data);
 }
@@ -557,5 +563,5 @@ int trained_keys(const trained *t, const input_draw *draw, double *tokens)
 
 bool trained_has_keys(const trained *t)
 {
-    return model_has_keys(&t->shape);
+    return t->part == QUERIES && model_has_keys(&t->shape);
 }

@@ -32,6 +32,8 @@ int64_t trained_side(const trained *t);
 /* Whether it takes pictures whose tokens have a grid of that side: its own, or a multiple of
  * model_grid_step. */
 bool trained_has_side(const trained *t, int64_t side);
+/* EXIT_USAGE, reported, if it does not. */
+int trained_check_side(const trained *t, int64_t side);
 
 /* The number of landmarks that the block of trained_open takes from its queries on a grid of
  * side x side tokens; 0 if it takes none, as in all but SOFT's and SOFT++'s networks, if the part
@@ -67,9 +69,10 @@ void trained_head_free(trained_head *h);
  * that processors agree on the numbers. Returns an exit code; on failure one line on stderr.
  * Thread-safe. */
 int trained_tokens(const trained *t, const input_draw *draw, double *tokens);
-/* The same with the keys of the block, whatever part trained_open was given. */
+/* The keys that go with such queries, in the same form. */
 int trained_keys(const trained *t, const input_draw *draw, double *tokens);
-bool trained_has_keys(const trained *t); /* false: K = Q */
+/* False: the part is not the queries, or K = Q. */
+bool trained_has_keys(const trained *t);
 
 /* The network in another shape, its parameters in f64: learned positions are interpolated to its
  * grid, and where the convolution's window has sides f times as long, each weight becomes f x f

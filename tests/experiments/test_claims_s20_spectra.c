@@ -192,7 +192,7 @@ Test(claims_s20_spectra, softmax_norms_are_told)
     ledger_row(t, "input=iid keys=other norm=4 norm_over_root=0.875 allowance=0");
     ledger_judge(&run, "S20");
     ledger_expect_measured(&run, "S20", "exceeds 1 in 1 of the former, up to 0.375·√n but for");
-    ledger_expect_measured(&run, "S20", "of a small trained network it is up to 0.62·√n");
+    ledger_expect_measured(&run, "S20", "of a small trained network ‖S‖₂ is up to 0.62·√n");
     ledger_close(&run);
 }
 

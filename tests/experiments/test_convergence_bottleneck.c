@@ -144,40 +144,43 @@ Test(convergence_bottleneck, both_kinds_of_sweep_agree)
 }
 
 /* The matrices of a network's own landmarks are those of networks/epochs, which its tests compare
- * with loops in long double, but for the tokens, which an input rounds to f32. nr-soft is the
- * inverse of that network. */
+ * with loops in long double, but for the tokens, which an input rounds to f32. nr-soft and nr-paper
+ * are the inverses of these networks. */
+static void check_landmarks_of_network(const char *network, int64_t block, const char *inverse)
+{
+    char *options = must_format("--network %s --seed 4 --samples 1 --out a", network);
+    cr_assert_eq(run_experiment(&networks_epochs, options), EXIT_PASS);
+    free(options);
+    table *t = read_output(&networks_epochs, "a", 0);
+    int64_t row = block; /* of the first head */
+    cr_assert(cell_integer(t, row, "block") == block && cell_integer(t, row, "head") == 0);
+    double condition = cell_real(t, row, "condition"), residual = cell_real(t, row, "residual");
+    options = must_format("--input trained:%s/block%" PRId64 " --sampling trained --samples 1 "
+                          "--seed 4 --variant %s --out b",
+                          network, block, inverse);
+    cr_assert_eq(run_experiment(&convergence_curves, options), EXIT_PASS);
+    table *curves = read_output(&convergence_curves, "b", 0);
+    cr_expect_eq(table_rows(curves), 2 * 21);
+    for (int64_t k = 0; k < table_rows(curves); k++) {
+        double found = cell_real(curves, k, "condition_median");
+        double last = cell_real(curves, k, "residual_mean");
+        cr_expect(cell_is(curves, k, "sampling", "trained") &&
+                      cell_integer(curves, k, "stage") == 0 &&
+                      close_to(found, condition, 100 * 0x1p-24 * condition),
+                  "%s: %.10g, not %.10g", options, found, condition);
+        cr_expect(cell_integer(curves, k, "iteration") < 20 || close_to(last, residual, 1e-3),
+                  "%s: %.10g, not %.10g", options, last, residual);
+    }
+    table_free(curves);
+    free(options);
+    table_free(t);
+}
+
 Test(convergence_bottleneck, landmarks_of_a_network)
 {
-    static const int64_t blocks[] = {1, 3};
-    cr_assert_eq(run_experiment(&networks_epochs, "--network soft --seed 4 --samples 1 --out a"),
-                 EXIT_PASS);
-    table *t = read_output(&networks_epochs, "a", 0);
-    for (int i = 0; i < 2; i++) {
-        int64_t row = blocks[i]; /* of the first head */
-        cr_assert(cell_integer(t, row, "block") == blocks[i] && cell_integer(t, row, "head") == 0);
-        double condition = cell_real(t, row, "condition");
-        char *options = must_format("--input trained:soft/block%" PRId64 " --sampling trained "
-                                    "--samples 1 --seed 4 --variant nr-soft --out b",
-                                    blocks[i]);
-        cr_assert_eq(run_experiment(&convergence_curves, options), EXIT_PASS);
-        table *curves = read_output(&convergence_curves, "b", 0);
-        cr_expect_eq(table_rows(curves), 2 * 21);
-        for (int64_t k = 0; k < table_rows(curves); k++) {
-            cr_expect(cell_is(curves, k, "sampling", "trained") &&
-                          cell_integer(curves, k, "stage") == 0 &&
-                          close_to(cell_real(curves, k, "condition_median"), condition,
-                                   100 * 0x1p-24 * condition),
-                      "%.10g, not %.10g", cell_real(curves, k, "condition_median"), condition);
-            cr_expect(cell_integer(curves, k, "iteration") < 20 ||
-                          close_to(cell_real(curves, k, "residual_mean"),
-                                   cell_real(t, row, "residual"), 1e-3),
-                      "%.10g, not %.10g", cell_real(curves, k, "residual_mean"),
-                      cell_real(t, row, "residual"));
-        }
-        table_free(curves);
-        free(options);
-    }
-    table_free(t);
+    check_landmarks_of_network("soft", 1, "nr-soft");
+    check_landmarks_of_network("soft", 3, "nr-soft");
+    check_landmarks_of_network("softpp", 2, "nr-paper");
 }
 
 /* The points of a file with these options; 0 where they are refused. */

@@ -183,8 +183,8 @@ Test(landmarks, networks_and_files_take_the_nearest_numbers)
     }
 }
 
-/* A network that is one of the usual inputs is left out where it has not what is asked for; one
- * that is asked for is refused. */
+/* A network that is one of the usual inputs is left out where it does not have what is asked for;
+ * one that is asked for is refused. */
 Test(landmarks, usual_networks_do_not_refuse_options)
 {
     static const struct {
@@ -285,14 +285,20 @@ Test(landmarks, sizes_have_limits)
         {&spectral_norm_growth, "--input trained:soft --m 25", "the nearest it can give is 16"},
         {&spectral_norm_growth, "--input trained:soft --m 16,17", "the nearest it can give is 16"},
         {&spectral_norm_growth, "--input trained:soft --m 49,196 --sampling trained",
-         "takes as many landmarks"},
+         "another number of landmarks"},
         {&spectral_norm_growth, "--input trained:soft --m 49 --sampling trained", NULL},
-        {&convergence_curves, "--input photos --sampling trained", "takes as many landmarks"},
-        {&convergence_curves, "--input trained:sima --sampling trained", "takes as many landmarks"},
+        {&convergence_curves, "--input photos --sampling trained",
+         "no trained network with landmarks"},
+        {&convergence_curves, "--input trained:sima --sampling trained",
+         "no trained network with landmarks"},
         {&convergence_curves, "--input trained:soft/values --sampling trained",
-         "takes as many landmarks"},
+         "no trained network with landmarks"},
         {&convergence_curves, "--input trained:soft --stage 2 --sampling trained",
-         "takes as many landmarks"},
+         "another number of landmarks"},
+        {&convergence_curves, "--input trained:linformer --stage 1", "of which its matrix E is"},
+        {&spectral_bounds, "--input trained:linformer", "of which its matrix E is"},
+        {&spectral_softmax, "--input trained:soft --n 25", "a multiple of 2"},
+        {&accuracy_operators, "--input trained:soft --n 25", "a multiple of 2"},
         {&convergence_curves, "--input trained:softpp --sampling trained", NULL},
         {&attention_half, "--n 4", NULL},
         {&attention_half, "--n 1", "a square number from 4:"},

@@ -328,8 +328,8 @@ Test(spectral_resolution, a_file_is_cropped_on_its_grid)
     table_free(t);
 }
 
-/* The picture on 28 x 28 tokens is that on 14 x 14 with repeated pixels; sides that are no multiple
- * of 14 are left out. */
+/* The tokens are those of the picture resized to their grid. 21 x 21 tokens have no stride that
+ * gives 49 landmarks and divides the grid in two, as the other sides have. */
 Test(spectral_resolution, a_trained_network_is_given_larger_pictures)
 {
     cr_assert(run_experiment(&spectral_resolution,

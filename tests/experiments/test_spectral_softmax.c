@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include <dominant.h>
 
@@ -104,6 +105,24 @@ Test(spectral_softmax, keys_of_a_network_are_its_own)
                       cell_real(t, row, "norm") == want.norm,
                   "%.17g, not %.17g", cell_real(t, row, "norm"), want.norm);
         seen++;
+    }
+    cr_expect_eq(seen, 2);
+    table_free(t);
+}
+
+/* Keys and values have no other keys. */
+Test(spectral_softmax, parts_but_queries_have_no_other_keys)
+{
+    cr_assert_eq(run_experiment(&spectral_softmax,
+                                "--input trained:softmax/keys,trained:softmax/values --n 16 "
+                                "--samples 1 --out out"),
+                 EXIT_PASS);
+    table *t = read_output(&spectral_softmax, "out", 0);
+    int64_t seen = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        bool network = strncmp(cell_text(t, row, "input"), "trained:", 8) == 0;
+        cr_expect(!network || cell_is(t, row, "keys", "tokens"));
+        seen += network;
     }
     cr_expect_eq(seen, 2);
     table_free(t);

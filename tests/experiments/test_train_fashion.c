@@ -201,7 +201,7 @@ Test(train_fashion, crops_move_and_flip)
         cr_expect(!seen[row][col], "crop %d is another one", crop);
         seen[row][col] = true;
     }
-    /* the pixel covers columns 13.5 to 15 and rows 7.5 to 9 of 42; 1.2857 of each of 36 */
+    /* of 42 x 42 the pixel covers columns 13.5 to 15 and rows 7.5 to 9 */
     fashion_image(&set, 1, FASHION_WHOLE, 42, out);
     for (int i = 0; i < 42 * 42; i++) {
         double rows[] = {[7] = 0.5, [8] = 1}, cols[] = {[13] = 0.5, [14] = 1};

@@ -217,24 +217,28 @@ Test(train_model, resized_shapes)
 {
     static const struct {
         const char *name, *change;
-        int64_t step, side, landmarks;
-    } rows[] = {{"soft/code", "none", 2, 40, 100},
-                {"soft/code", "m-4", 2, 40, 4},
-                {"softmax", "none", 1, 2, 49},
-                {"linformer", "none", 0, 28, 49},
-                {"nystromformer/exact", "none", 7, 42, 49},
-                {"soft/code", "random", 0, 28, 49},
-                {"lsh", "none", 7, 42, 49}};
+        int64_t step, side, landmarks, patch; /* 0: the usual one */
+    } rows[] = {{"soft/code", "none", 4, 20, 25, 1},
+                {"soft/code", "none", 1, 32, 64, 4},
+                {"soft/code", "none", 2, 40, 100, 0},
+                {"soft/code", "m-4", 2, 40, 4, 0},
+                {"softmax", "none", 1, 2, 49, 0},
+                {"linformer", "none", 0, 28, 49, 0},
+                {"nystromformer/exact", "none", 7, 42, 49, 0},
+                {"soft/code", "random", 0, 28, 49, 0},
+                {"lsh", "none", 7, 42, 49, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         model m;
         model_shape shape;
         cr_assert(model_defaults(rows[i].name, &shape));
         if (strcmp(rows[i].change, "none") != 0)
             cr_assert(model_change(&shape, change_find(rows[i].change)));
+        shape.patch = rows[i].patch ? rows[i].patch : shape.patch;
+        int64_t residual = shape.patch == 1 ? 5 : 3;
         cr_expect_eq(model_grid_step(&shape), rows[i].step, "%s", rows[i].name);
         model_shape resized = model_resized(&shape, rows[i].side);
         cr_expect(resized.side == rows[i].side && resized.landmarks == rows[i].landmarks &&
-                      resized.residual == 3,
+                      resized.residual == residual,
                   "%s %s: %" PRId64, rows[i].name, rows[i].change, resized.landmarks);
         cr_expect_eq(model_create(&resized, &m), EXIT_PASS);
         model_free(&m);
@@ -252,6 +256,7 @@ Test(train_model, shapes_that_do_not_fit)
         {28, 2, 64, 2, 48, "48 landmarks on a grid of 14 x 14"},
         {28, 2, 64, 2, 25, "25 landmarks on a grid of 14 x 14"},
         {28, 14, 64, 2, 49, "49 landmarks on a grid of 2 x 2"},
+        {28, 2, 64, 2, 50, "50 landmarks on a grid of 14 x 14"},
         {0, 2, 64, 2, 49, "from 1 to 4096, not 0"},
         {28, 2, 8192, 2, 49, "from 1 to 4096, not 8192"},
     };
@@ -270,4 +275,12 @@ Test(train_model, shapes_that_do_not_fit)
         cr_expect(is_one_line_with(text, rows[i].expected), "%zu: %s", i, text);
         model_free(&m);
     }
+    model m; /* softmax has no landmarks, but their number must be a square all the same */
+    model_shape shape;
+    cr_assert(model_defaults("softmax", &shape));
+    shape.landmarks = 50;
+    capture();
+    cr_expect_eq(model_create(&shape, &m), EXIT_USAGE);
+    cr_expect(is_one_line_with(captured(), "50 landmarks"));
+    model_free(&m);
 }
