@@ -111,11 +111,11 @@ typedef struct {
     new_file *page; /* open if --html was given */
 } inspect_state;
 
-/* The tokens' grid: a file's own, photographs and fields in 28 x 28 patches. */
+/* The tokens' grid: a file's or a network's own, photographs and fields in 28 x 28 patches. */
 static void plan_tokens(inspect_plan *plan)
 {
     int64_t height, width;
-    plan->grid = stage_grid(plan->in, 2);
+    plan->grid = input_has_own_grid(plan->in) ? own_grid(plan->in) : stage_grid(plan->in, 2);
     plan->tokens = grid_tokens(&plan->grid);
     plan->dim = input_dim(plan->in);
     plan->matrices = plan->per_batch = DEFAULT_HEADS;

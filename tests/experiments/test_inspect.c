@@ -239,13 +239,11 @@ Test(inspect, precisions)
 
 /* ---- Tokens ---- */
 
-/* Inspects tokens.npy. */
-static inspection_list inspect_file(const char *options)
+static inspection_list inspect_input(const char *name, const char *options)
 {
     program_options s;
     void *state = NULL;
     int64_t points;
-    const char *name = "tokens.npy";
     cr_assert_eq(parse_options(&s, &inspect, options), EXIT_PASS);
     text_list none = s.inputs;
     s.inputs = (text_list){1, &name};
@@ -269,7 +267,7 @@ static inspection_list inspect_tokens(int64_t heads, int64_t n, int64_t d, const
 {
     const int64_t shape[] = {heads, n, d};
     cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 3, shape, tokens), EXIT_PASS);
-    return inspect_file(options);
+    return inspect_input("tokens.npy", options);
 }
 
 enum { POOL, WINDOW, RANDOM, FIRST };
@@ -446,6 +444,14 @@ Test(inspect, heads_and_grids)
     inspections_free(&list);
 }
 
+/* A network's tokens are those of its own grid, 14 x 14, of which a stride of 2 leaves 49. */
+Test(inspect, tokens_of_a_network)
+{
+    inspection_list list = inspect_input("trained:soft", "--m=49 --heads=1 --quick");
+    cr_expect_eq(find(&list, 49, POOL)->stride, 2);
+    inspections_free(&list);
+}
+
 /* More tokens than are used: the sentences say so, and the numbers are those of the smaller set. */
 Test(inspect, many_tokens_are_sampled)
 {
@@ -500,19 +506,19 @@ Test(inspect, layouts_and_class_tokens)
         memcpy(more + i * (N + 2) * D + 2 * D, tokens + i * N * D, N * D * sizeof *tokens);
     }
     cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 4, bhnd, tokens), EXIT_PASS);
-    inspection_list want = inspect_file("--m=4 --quick --heads=4");
+    inspection_list want = inspect_input("tokens.npy", "--m=4 --quick --heads=4");
     cr_expect(want.items[want.count - 1]->batch == 1 && want.items[want.count - 1]->head == 1,
               "of 6 heads 0, 1, 3, 4");
     cr_assert(!layout_parse("bnd:3", &l));
     layout_write(&l, bhnd, tokens, moved);
     int dimensions = layout_shape(&l, bhnd, shape);
     cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, dimensions, shape, moved), EXIT_PASS);
-    inspection_list got = inspect_file("--m=4 --quick --heads=4 --layout=bnd:3");
+    inspection_list got = inspect_input("tokens.npy", "--m=4 --quick --heads=4 --layout=bnd:3");
     expect_same(&got, &want, "bnd:3");
     inspections_free(&got);
     const int64_t longer[] = {BATCH, PER_BATCH, N + 2, D};
     cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 4, longer, more), EXIT_PASS);
-    got = inspect_file("--m=4 --quick --heads=4 --skip-tokens=2");
+    got = inspect_input("tokens.npy", "--m=4 --quick --heads=4 --skip-tokens=2");
     expect_same(&got, &want, "two class tokens");
     inspections_free(&got);
     inspections_free(&want);
