@@ -140,8 +140,8 @@ static const usual_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
 static const usual_input usual_inputs[] = {{"photos", 100},
                                            {"trained:soft/block0", 50},
                                            {"trained:soft/block3", 50},
-                                           {"smooth", 50},
-                                           {"iid", 50},
+                                           {"smooth", 25},
+                                           {"iid", 25},
                                            {0}};
 static const usual_input full_inputs[] = {{"photos", 300},
                                           {"trained:soft/block0", 300},
@@ -620,7 +620,7 @@ const experiment convergence_curves = {
         "iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every\n"
         "sample is its own batch, so nr-softpp's start is each matrix's own.\n"
         "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of the first and the\n"
-        "last block of trained:soft, of smooth and iid. full: 300 each of photos, these and\n"
+        "last block of trained:soft, 25 each of smooth and iid. full: 300 each of photos, these and\n"
         "trained:softpp's blocks, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
         "constant and circulant.\n"
         "A FILE.npy is one stage, 0, and its matrices are its samples:\n"
