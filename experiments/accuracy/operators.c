@@ -146,11 +146,11 @@ typedef struct {
     int64_t count, capacity;
 } accuracy_sweep;
 
-#define MADE_INPUTS                                                                                \
+#define UNTRAINED_INPUTS                                                                           \
     "photos", "smooth", "smooth:8", "noisy", "iid", "iid:0.3", "clusters", "constant",             \
         "circulant", "duplicates"
-static const char *const made_inputs[] = {MADE_INPUTS, NULL};
-static const char *const usual_inputs[] = {MADE_INPUTS, "trained:soft", "trained:sima", NULL};
+static const char *const untrained_inputs[] = {UNTRAINED_INPUTS, NULL};
+static const char *const usual_inputs[] = {UNTRAINED_INPUTS, "trained:soft", "trained:sima", NULL};
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 
 /* The defaults of an effort: landmarks, and numbers of tokens (ended by 0), each with the inputs
@@ -162,9 +162,9 @@ static const struct {
         const char *const *inputs;
     } tokens[4];
 } usual[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {16, {{64, made_inputs}}},
+    [EFFORT_QUICK] = {16, {{64, untrained_inputs}}},
     [EFFORT_DEFAULT] = {49, {{196, usual_inputs}, {784, few_inputs}}},
-    [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, made_inputs}}},
+    [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, untrained_inputs}}},
 };
 
 int64_t accuracy_chunk(int64_t n)

@@ -138,7 +138,8 @@ enum { SIDE = 12, TOKENS = SIDE * SIDE, WIDTH = 32, CLUSTERS = 8 };
 typedef enum { SMOOTH, INDEPENDENT, CLUSTERED, FIELDS } field;
 /* What S40 adds noise to: the fields, and a trained network. */
 enum { SUBJECTS = FIELDS + 1 };
-static const char *const names[SUBJECTS] = {"smooth", "independent", "clusters", "trained:soft"};
+static const char *const subject_names[SUBJECTS] = {"smooth", "independent", "clusters",
+                                                    "trained:soft"};
 
 /* A smooth field, N(0, I), or 8 centres N(0, I) with 0.1 N(0, I) around each. */
 static void make_field(uint64_t seed, field kind, double *tokens)
@@ -213,8 +214,8 @@ static int sample_field(const claim_run *run, field kind, sampling_errors *e, FI
         code = trace_error(run, &pool, tokens, s_hat, &e->pooled[i]);
         if (code == EXIT_PASS)
             code = draw_landmarks(run, m, tokens, s_hat, &e->mean[i], &e->spread[i]);
-        fprintf(notes, "| %s | %" PRId64 " | %.3g | %.3g | %.3g |\n", names[kind], m, e->pooled[i],
-                e->mean[i], e->spread[i]);
+        fprintf(notes, "| %s | %" PRId64 " | %.3g | %.3g | %.3g |\n", subject_names[kind], m,
+                e->pooled[i], e->mean[i], e->spread[i]);
     }
     free(s_hat);
     free(tokens);
@@ -317,7 +318,7 @@ static int make_subject(const claim_run *run, int kind, int64_t sample, noise_su
         make_field(run->seed, (field)kind, subject->tokens);
     } else {
         input *in;
-        code = input_open(names[kind], 0, 0, &in);
+        code = input_open(subject_names[kind], 0, 0, &in);
         if (code == EXIT_PASS) {
             subject->side = input_side(in, 1);
             subject->tokens =
@@ -424,8 +425,8 @@ static int summarise_noise(const claim_run *run, FILE *notes, noise_summary summ
             noise_subject_free(&subject);
         }
         for (int i = 0; i < NOISES; i++) {
-            fprintf(notes, "| %s | %g | %.3f to %.3f | %.3f to %.3f |\n", names[kind], noises[i],
-                    of[i].least, of[i].most, relative_of[i].least, relative_of[i].most);
+            fprintf(notes, "| %s | %g | %.3f to %.3f | %.3f to %.3f |\n", subject_names[kind],
+                    noises[i], of[i].least, of[i].most, relative_of[i].least, relative_of[i].most);
             range_widen(&to->absolute, of[i].least);
             range_widen(&to->absolute, of[i].most);
             range_widen(&to->relative, relative_of[i].least);

@@ -46,8 +46,7 @@ bool input_has_own_grid(const input *in);
 /* That grid: all tokens of a file, those of a picture of the size that a network was trained with.
  * Its stride is 0. */
 token_grid own_grid(const input *in);
-/* Whether an input has square grids of that side; a file's tokens have no other grid than theirs.
- */
+/* Whether an input has a square grid of that side; a file has its own grid alone. */
 bool input_has_side(const input *in, int64_t side);
 /* EXIT_USAGE, reported, if a trained network does not. */
 int check_side(const input *in, int64_t side);
@@ -71,8 +70,8 @@ enum { MOST_TOKENS = 4096 };
 /* EXIT_USAGE, reported in the name of an experiment, if a file has more than MOST_TOKENS tokens. */
 int refuse_large_files(const input_set *inputs, const char *name);
 
-/* Whether an experiment leaves out an input that does not have the m or n that was asked
- * for: if it has its own grid and is one of the usual inputs, not of --input. */
+/* Whether an experiment leaves out an input that does not have the m or n that was asked for: if it
+ * has its own grid and is one of the usual inputs, not of --input. */
 bool is_left_out(const program_options *s, const input *in, bool has_it);
 
 /* EXIT_PASS if `given`, the number of landmarks that an input has for m, is acceptable: it is m, or

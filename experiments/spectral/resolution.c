@@ -532,10 +532,11 @@ const experiment spectral_resolution = {
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_N,
                        OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
-        "inputs photos, trained:soft, trained:softpp, trained:softmax, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
-        "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 1 sample of others "
-        "(--quick: 2 and 1; --full: 13 and 5); a file is cropped on its grid; a trained network gets 1, 2, 3 and 4 times its side (--quick: to 2, --full: "
-        "also 6, 8)",
+        "inputs photos, trained:soft, trained:softpp, trained:softmax, smooth, smooth:8, iid; "
+        "n = 196, 484, 784, 1936, 3136 (--quick: to 784, --full: also 4096, 12544; cropped: to "
+        "4096); 5 photographs, 1 sample of others (--quick: 2 and 1; --full: 13 and 5); a file is "
+        "cropped on its grid; a trained network gets 1, 2, 3 and 4 times its side (--quick: to 2, "
+        "--full: also 6, 8)",
     .outputs = outputs,
     .output_count = 2,
     .plot = "spectral/resolution.gp",

@@ -532,7 +532,8 @@ const experiment spectral_sampling = {
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_STAGE,
                        OPTION_M, OPTION_SCALE),
     .defaults =
-        "inputs photos, trained:softmax, trained:sima, smooth, smooth:8, clusters, iid:0.3; stage 2, 784 tokens (--quick: 3, "
+        "inputs photos, trained:softmax, trained:sima, smooth, smooth:8, clusters, iid:0.3; "
+        "stage 2, 784 tokens (--quick: 3, "
         "196), a file: its own, at most 4096; m = 49, 196 (--quick: 16, 49); 3 draws of every "
         "random sampler (--full: 20) for each of 3 samples (--quick: 1; --full: 10)",
     .outputs = outputs,

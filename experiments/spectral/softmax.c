@@ -22,7 +22,7 @@
 #define KEYS_LIST(X)                                                                               \
     X(KEYS_SAME, "tokens", "K = Q")                                                                \
     X(KEYS_OTHER, "other",                                                                         \
-      "K is what the trained network has as keys, and of other inputs the next sample: K != Q")
+      "K is the trained network's own, and of other inputs the next sample: K != Q")
 
 #define KEYS_CODE(code, name, description) code,
 #define KEYS_NAME(code, name, description) name,
@@ -387,9 +387,10 @@ const experiment spectral_softmax = {
     .example = "attnum run spectral/softmax --input photos,iid --n 16,64,256",
     .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_SAMPLES, OPTION_N),
     .defaults =
-        "inputs photos, trained:softmax, smooth, iid, clusters, and always iid-norms and dominant; n = 4, "
-        "16, 64, 256, 1024 (--quick: to 64, --full: also 4096), K != Q to 256, dominant "
-        "also 2, a file all its tokens, a trained network the nearest n that it has; 5 samples (--quick: 2, --full: 13)",
+        "inputs photos, trained:softmax, smooth, iid, clusters, and always iid-norms and dominant; "
+        "n = 4, 16, 64, 256, 1024 (--quick: to 64, --full: also 4096), K != Q to 256, dominant "
+        "also 2, a file all its tokens, a trained network the nearest n that it has; 5 samples "
+        "(--quick: 2, --full: 13)",
     .outputs = outputs,
     .output_count = 2,
     .plot = "spectral/softmax.gp",

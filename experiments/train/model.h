@@ -27,10 +27,9 @@ typedef struct {
     int64_t side;  /* of an image, in pixels */
     int64_t patch; /* side of a patch; divides the image's */
     int64_t width, heads, depth, hidden, classes;
-    int64_t
-        landmarks;    /* m, a square; where the operator has landmarks, its root divides the grid */
-    int64_t residual; /* side of SOFT's residual convolution; 0: 3, 5, 9 for grids of 14, 28, 56,
-                         as in its published code */
+    int64_t landmarks; /* m, a square, whose root divides the grid where there are landmarks */
+    int64_t residual;  /* side of SOFT's residual convolution; 0: 3, 5, 9 for grids of 14, 28, 56,
+                          as in its published code */
     const change *change; /* with which it is trained */
     uint64_t seed;        /* of landmarks that the change draws; at most MODEL_SEED_MOST */
 } model_shape;

@@ -427,8 +427,8 @@ Test(train_trained, an_input_of_a_network)
     trained_free(t);
 }
 
-/* Any grid for an operator without landmarks, multiples of the stride for a convolution, of the
- * number of windows for Nystromformer; the network is that of test_train_model's resized shapes. */
+/* Any grid for an operator without landmarks, multiples of the stride for a convolution, and of 7
+ * for 49 landmarks of Nystromformer. */
 Test(train_trained, grids_that_a_network_has)
 {
     static const struct {
