@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program attnum: the one that a wheel carries, with its photographs, or the one that is installed; ATTNUM_PROGRAM
-names another."""
+"""The program attnum: the one that a wheel carries, with its photographs and trained networks, or the one that is
+installed; ATTNUM_PROGRAM names another."""
 import os
 import pathlib
 import subprocess

@@ -176,7 +176,9 @@ class Read(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        _program.run(["run", "convergence/initialisation", "--quick", "--out", "."], cwd=cls.folder.name)
+        done = _program.run(["run", "convergence/initialisation", "--quick", "--out", "."], cwd=cls.folder.name)
+        if done.returncode:
+            raise AssertionError(done.stderr)
         cls.path = f"{cls.folder.name}/convergence/initialisation.csv"
 
     @classmethod
