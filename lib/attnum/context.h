@@ -34,7 +34,8 @@ typedef enum { ATN_CPU, ATN_CUDA } atn_device;
     X(ATN_ISA_AUTO, "auto", "what ATTNUM_ISA says, or else the widest that the processor has")     \
     X(ATN_ISA_BASE, "base", "what every processor of the architecture has; of x86-64 SSE2")        \
     X(ATN_ISA_AVX2, "avx2", "AVX2 and FMA")                                                        \
-    X(ATN_ISA_AVX512, "avx512", "AVX-512: F, VL, BW, DQ")
+    X(ATN_ISA_AVX512, "avx512",                                                                    \
+      "AVX-512: F, VL, BW, DQ; in bf16 BF16 and AMX, too, where it has them")
 
 #define ATN_NAMED_ENTRY(code, name, description) code,
 typedef enum { ATN_ISA_LIST(ATN_NAMED_ENTRY) ATN_ISA_COUNT } atn_isa;

@@ -2,6 +2,7 @@
 /* Products, pairs and weights in bf16, in whole vectors. */
 #include "cpu/bf16.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "cpu/simd_width.h"
@@ -78,6 +79,137 @@ void R(multiply_pairs)(const bf16_terms *t)
         tiles(ROWS, t, i);
     for (; i < t->rows; i++)
         tiles(1, t, i);
+}
+
+#ifdef SIMD_AMX
+/* AMX's registers are tiles of at most 16 rows of 64 bytes. One instruction adds A B to C, which
+ * has 16 x 16 numbers of f32, where A and B have 16 x 16 pairs each. It adds up the first and the
+ * second products of a tile's pairs separately, and then both sums to C: other bits than
+ * multiply_pairs. */
+enum { TILE = 16 };
+
+/* What LDTILECFG reads. Of the eight tiles 0 to 3 are for C, 4 and 5 for A, 6 and 7 for B. */
+typedef struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} tile_config;
+
+static void configure_tiles(int rows, int pairs)
+{
+    tile_config config = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        config.rows[i] = (uint8_t)(i < 6 ? rows : pairs);
+        config.row_bytes[i] = (uint16_t)(4 * (i == 4 || i == 5 ? pairs : TILE));
+    }
+    __asm__ volatile("" ::"r"(&config) : "memory"); /* gcc 12 says that 8 bytes are read */
+    _tile_loadconfig(&config);
+}
+
+/* One or two tiles of rows, of which the second begins `second` rows below the first, by one or two
+ * of columns: constants for the compiler. */
+static inline __attribute__((always_inline)) void
+multiply_square(bool two_rows, bool two_columns, const bf16_terms *t, const real *a, int64_t second,
+                const bf16_pair *b, float *c, int step)
+{
+    int64_t a_bytes = t->a_row * (int64_t)sizeof *a, b_bytes = t->b_width * (int64_t)sizeof *b,
+            c_bytes = t->c_row * (int64_t)sizeof *c, pairs = t->pairs;
+    const real *a_next = a + second * t->a_row;
+    float *c_next = c + second * t->c_row;
+    if (t->add) {
+        _tile_loadd(0, c, c_bytes);
+        if (two_columns)
+            _tile_loadd(1, c + TILE, c_bytes);
+        if (two_rows)
+            _tile_loadd(2, c_next, c_bytes);
+        if (two_rows && two_columns)
+            _tile_loadd(3, c_next + TILE, c_bytes);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int64_t k = 0; k < pairs; k += step, a += 2 * step, a_next += 2 * step) {
+        const bf16_pair *rows = b + k * t->b_width;
+        _tile_loadd(4, a, a_bytes);
+        _tile_loadd(6, rows, b_bytes);
+        _tile_dpbf16ps(0, 4, 6);
+        if (two_columns) {
+            _tile_loadd(7, rows + TILE, b_bytes);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        if (two_rows) {
+            _tile_loadd(5, a_next, a_bytes);
+            _tile_dpbf16ps(2, 5, 6);
+        }
+        if (two_rows && two_columns)
+            _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, c, c_bytes);
+    if (two_columns)
+        _tile_stored(1, c + TILE, c_bytes);
+    if (two_rows)
+        _tile_stored(2, c_next, c_bytes);
+    if (two_rows && two_columns)
+        _tile_stored(3, c_next + TILE, c_bytes);
+}
+
+/* By tiles of `rows` rows of A and `pairs` pairs, which divide those of the terms and are at most
+ * TILE. */
+static void multiply_tiles(const bf16_terms *t, int rows, int pairs)
+{
+    if (t->rows == 0 || t->pairs == 0)
+        return;
+    configure_tiles(rows, pairs);
+    for (int64_t i = 0; i < t->rows; i += 2 * rows)
+        for (int64_t j = 0; j < t->columns; j += 2 * TILE) {
+            bool two_rows = i + rows < t->rows, two_columns = j + TILE < t->columns;
+            const real *a = t->a + i * t->a_row;
+            const bf16_pair *b = t->b + j;
+            float *c = t->c + i * t->c_row + j;
+            if (two_rows && two_columns)
+                multiply_square(true, true, t, a, rows, b, c, pairs);
+            else if (two_rows)
+                multiply_square(true, false, t, a, rows, b, c, pairs);
+            else if (two_columns)
+                multiply_square(false, true, t, a, rows, b, c, pairs);
+            else
+                multiply_square(false, false, t, a, rows, b, c, pairs);
+        }
+}
+
+/* Whole tiles first, then the pairs that do not fill one; the last rows likewise. */
+static void multiply_by_tiles(const bf16_terms *t)
+{
+    int64_t last_rows = t->rows % TILE, last_pairs = t->pairs % TILE, whole = t->pairs - last_pairs;
+    bf16_terms part = *t;
+    for (int tail = 0; tail < 2; tail++) {
+        int rows = tail ? (int)last_rows : TILE;
+        part.rows = tail ? last_rows : t->rows - last_rows;
+        part.pairs = whole;
+        part.add = t->add;
+        multiply_tiles(&part, rows, TILE);
+        bf16_terms rest = part;
+        rest.pairs = last_pairs;
+        rest.a += whole * 2;
+        rest.b += whole * t->b_width;
+        rest.add = t->add || whole > 0;
+        multiply_tiles(&rest, rows, (int)last_pairs);
+        part.a += part.rows * t->a_row;
+        part.c += part.rows * t->c_row;
+    }
+    _tile_release();
+}
+#endif
+
+void R(multiply_pairs_any_order)(const bf16_terms *t)
+{
+#ifdef SIMD_AMX
+    multiply_by_tiles(t);
+#else
+    R(multiply_pairs)(t);
+#endif
 }
 
 /* ---- Pairs ---- */
@@ -172,26 +304,26 @@ float R(largest_logit)(int64_t count, const float *x, float least)
     return least;
 }
 
-/* Exponentials have their own loop: a call of SLEEF's, as in base, saves no vector registers. */
-double R(weigh_logits)(int64_t count, float c, float largest, float *x, real *weights)
+double R(weigh_logits)(int64_t count, double c, float largest, const float *x, real *weights)
 {
-    lanes sum = {0}, second = {0};
-    int64_t whole = (count + 2 * SIMD_COLUMNS - 1) / (2 * SIMD_COLUMNS) * (2 * SIMD_COLUMNS);
-    for (int64_t i = 0; i < count; i += LANES) {
-        lanes *at = (lanes *)(x + i);
-        *at = (lanes)EXP_F32(c * (*at - largest));
-    }
-    memset(x + count, 0, (size_t)(whole - count) * sizeof *x);
-    for (int64_t i = 0; i < whole; i += 2 * LANES) {
+    enum { STEP = 2 * LANES };
+    float unit = (float)fmin(c * LOG_OF_E_F32, FLT_MAX), last[STEP] = {0}, each[LANES];
+    lanes sums[2] = {{0}};
+    for (int64_t i = 0; i < count; i += STEP) {
         narrow_lanes *to = (narrow_lanes *)(weights + i);
-        to[0] = round_lanes(*(const lanes *)(x + i));
-        to[1] = round_lanes(*(const lanes *)(x + i + LANES));
-        sum += widen_lanes(to[0]);
-        second += widen_lanes(to[1]);
+        bool whole = i + STEP <= count;
+        if (!whole)
+            memcpy(last, x + i, (size_t)(count - i) * sizeof *x);
+        const lanes *from = (const lanes *)(whole ? x + i : last);
+        for (int v = 0; v < 2; v++)
+            to[v] = round_lanes((lanes)EXP_OF_F32(unit, from[v] - largest));
+        if (!whole)
+            memset(weights + count, 0, (size_t)(i + STEP - count) * sizeof *weights);
+        for (int v = 0; v < 2; v++)
+            sums[v] += widen_lanes(to[v]);
     }
-    sum += second;
-    float each[LANES];
-    memcpy(each, &sum, sizeof each);
+    sums[0] += sums[1];
+    memcpy(each, sums, sizeof each);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int lane = 0; lane < half; lane++)
             each[lane] += each[lane + half];

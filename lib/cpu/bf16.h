@@ -4,7 +4,7 @@
  * BF16 does, whose instruction reads pairs of bf16 numbers: the second of a pair, then the first,
  * each rounded once. A product of two bf16 numbers is exact in f32, so every instruction set gives
  * the same bits unless a product overflows or is subnormal (AVX-512 BF16 takes subnormal numbers
- * for 0). Exponentials and sums of weights depend on the set, as in f32. */
+ * for 0). Exponentials, sums of weights and products in any order depend on the set, as in f32. */
 #ifndef CPU_BF16_H
 #define CPU_BF16_H
 
@@ -27,6 +27,9 @@ typedef struct {
     int64_t c_row;
 } bf16_terms;
 void R(multiply_pairs)(const bf16_terms *terms);
+/* The same for a_step = 2, in an order of the sums that depends on the instruction set: by AMX
+ * where the processor has it. */
+void R(multiply_pairs_any_order)(const bf16_terms *terms);
 
 static inline int64_t bf16_pairs(int64_t count)
 {
@@ -55,10 +58,10 @@ void R(narrow)(int64_t count, const float *x, real *out);
 
 /* The largest of x and `least`; NaN is ignored. */
 float R(largest_logit)(int64_t count, const float *x, float least);
-/* weights_i = exp(c (x_i - largest)), rounded to bf16, padded with 0. x, which is overwritten, and
- * weights have room for the next multiple of 2 SIMD_COLUMNS. Returns the sum of the rounded
- * weights, so that they average what they are multiplied by. */
-double R(weigh_logits)(int64_t count, float c, float largest, float *x, real *weights);
+/* weights_i = exp(c (x_i - largest)), rounded to bf16, for c > 0, and 0 from there to the next
+ * multiple of 2 SIMD_COLUMNS. Returns the sum of the rounded weights, so that they average what
+ * they are multiplied by. */
+double R(weigh_logits)(int64_t count, double c, float largest, const float *x, real *weights);
 
 /* sums_e += |x_e| (l1) or x_e^2, over all rows; |x_e| in f32 for HEAD_BLOCK rows at a time. */
 void R(add_magnitudes)(bool l1, int64_t rows, int64_t columns, const real *x, int64_t stride,

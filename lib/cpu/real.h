@@ -45,7 +45,9 @@ typedef uint16_t real; /* of memory only: bf16.h computes */
 #error "compile with REAL_F32, REAL_F64 or REAL_BF16"
 #endif
 
-#if defined(SIMD_AVX512)
+#if defined(SIMD_AMX)
+#define SIMD_SET amx
+#elif defined(SIMD_AVX512)
 #define SIMD_SET avx512
 #elif defined(SIMD_AVX2)
 #define SIMD_SET avx2

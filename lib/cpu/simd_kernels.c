@@ -33,11 +33,10 @@
 /* Vectors of a row processed together: enough to hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
 
-/* exp(c x) is EXP_OF(c LOG_OF_E, x). Of f32 it is a power of 2, which takes three operations
- * fewer than exp (two in AVX2) and is as exact where c x has to be rounded. */
-#if defined(REAL_F32) && (defined(SIMD_AVX2) || defined(SIMD_AVX512))
-#define LOG_OF_E          1.4426950408889634
-#define EXP_OF(factor, x) exp2_f32((exp_lanes)((factor) * (x)))
+/* exp(c x) is EXP_OF(c LOG_OF_E, x) */
+#ifdef REAL_F32
+#define LOG_OF_E LOG_OF_E_F32
+#define EXP_OF   EXP_OF_F32
 #else
 #define LOG_OF_E          1
 #define EXP_OF(factor, x) EXP((factor) * (x))

@@ -167,6 +167,7 @@ extern const cpu_table cpu_table_f32_base, cpu_table_f64_base, cpu_table_bf16_ba
 #ifdef __x86_64__
 extern const cpu_table cpu_table_f32_avx2, cpu_table_f64_avx2, cpu_table_bf16_avx2;
 extern const cpu_table cpu_table_f32_avx512, cpu_table_f64_avx512, cpu_table_bf16_avx512;
+extern const cpu_table cpu_table_bf16_amx;
 #endif
 
 /* The table of a dtype, in the context's instruction set. That of bf16 has heads_layout and

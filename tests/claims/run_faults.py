@@ -51,6 +51,7 @@ PROGRAMS = {
     "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
     "simd": ("tests/operators/test_simd_f32", ("tests/operators/test_simd.c",)),
     "matrix": ("tests/operators/test_matrix_f32", ("tests/operators/test_matrix.c",)),
+    "amx": ("tests/operators/test_bf16_products_amx", ("tests/operators/test_bf16_products.c",)),
     "singular": ("tests/operators/test_singular_f32", ("tests/operators/test_singular.c",)),
 }
 CLI = ("check", "machine", "report", "run", "shards", "train", "failures")

@@ -37,8 +37,8 @@ typedef struct {
     double q_size, v_size; /* powers of two that Q and K, and V, are multiplied by */
 } row;
 
-/* 16 columns are a vector of sums, 64 tokens a block of sima's, 512 keys and 192 queries one of
- * softmax's. */
+/* 16 columns are a vector of sums, 64 tokens a block of sima's, 1024 keys and 384 queries one of
+ * softmax's, in strips of 64 queries. */
 static const row rows[] = {
     {{2, 2, 100, 8, 5, 0}, true, NO_PADDING, false, 1, 1},
     {{1, 2, 330, 16, 16, 0}, true, PADDING, true, 1, 1},

@@ -6,16 +6,17 @@
 #include "cpu/bf16.h"
 #include "operators/checks.h"
 
-/* A strip of queries, a block of keys and their weights stay in a first-level cache; a block of
- * queries shares the pairs made of the keys and values. */
-enum { QUERIES = 192, ROWS = 32, KEYS = 512 };
+/* What belongs to a strip of queries and a block of keys stays in a second-level cache; a block of
+ * queries shares the pairs made of the keys and values. Rows are not a power of two apart, so that
+ * those of a tile of AMX's do not share the sets of a cache. */
+enum { QUERIES = 384, ROWS = 64, KEYS = 1024, STRIDE = KEYS + 32 };
 
 /* A thread's memory. */
 typedef struct {
     int64_t width;            /* dv in whole vectors */
-    bf16_pair *keys, *values; /* of a block: bf16_pairs(d) x KEYS, KEYS / 2 x width */
-    float *logits, *sums;     /* of a strip: ROWS x KEYS; of a block: QUERIES x width */
-    real *weights;            /* of a strip: ROWS x KEYS */
+    bf16_pair *keys, *values; /* of a block: bf16_pairs(d) x STRIDE, KEYS / 2 x width */
+    float *logits, *sums;     /* of a strip: ROWS x STRIDE; of a block: QUERIES x width */
+    real *weights;            /* of a strip: ROWS x STRIDE */
     real *padded;             /* odd d: a block of queries, QUERIES x (d + 1) */
 } memory;
 
@@ -24,8 +25,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim, width = whole_vectors(shape->value_dim);
-    int64_t words = bf16_pairs(d) * KEYS + KEYS / 2 * width + ROWS * KEYS + QUERIES * width;
-    *thread_reals = 2 * words + ROWS * KEYS + d % 2 * QUERIES * (d + 1);
+    int64_t words = bf16_pairs(d) * STRIDE + KEYS / 2 * width + ROWS * STRIDE + QUERIES * width;
+    *thread_reals = 2 * words + ROWS * STRIDE + d % 2 * QUERIES * (d + 1);
     *head_reals = 0;
 }
 
@@ -33,11 +34,11 @@ static memory memory_of(const head *h)
 {
     memory m = {.width = whole_vectors(h->dv)};
     m.keys = (bf16_pair *)h->work;
-    m.values = m.keys + bf16_pairs(h->d) * KEYS;
+    m.values = m.keys + bf16_pairs(h->d) * STRIDE;
     m.logits = (float *)(m.values + KEYS / 2 * m.width);
-    m.sums = m.logits + ROWS * KEYS;
+    m.sums = m.logits + ROWS * STRIDE;
     m.weights = (real *)(m.sums + QUERIES * m.width);
-    m.padded = m.weights + ROWS * KEYS;
+    m.padded = m.weights + ROWS * STRIDE;
     return m;
 }
 
@@ -79,12 +80,12 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
     double c = core_logit_scale(h->desc, h->d);
     if (!head_sees(h, b->first + row + rows - 1, first))
         return;
-    R(multiply_pairs)
+    R(multiply_pairs_any_order)
     (&(bf16_terms){rows, whole_vectors(keys), bf16_pairs(h->d), b->rows + row * b->row_stride,
-                   b->row_stride, 2, m->keys, KEYS, false, m->logits, KEYS});
+                   b->row_stride, 2, m->keys, STRIDE, false, m->logits, STRIDE});
     for (int64_t i = 0; i < rows; i++) {
-        float *logits = m->logits + i * KEYS, *sums = m->sums + (row + i) * m->width;
-        real *weights = m->weights + i * KEYS;
+        float *logits = m->logits + i * STRIDE, *sums = m->sums + (row + i) * m->width;
+        real *weights = m->weights + i * STRIDE;
         int64_t seen = head_keys_seen(h, b->first + row + i, first, keys);
         float before = b->largest[row + i], highest = R(largest_logit)(seen, logits, before);
         if (highest > before) {
@@ -94,12 +95,12 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
             b->sum[row + i] *= shrink;
             b->largest[row + i] = highest;
         }
-        b->sum[row + i] += R(weigh_logits)(seen, (float)c, highest, logits, weights);
-        memset(weights + seen, 0, (size_t)(KEYS - seen) * sizeof *weights);
+        b->sum[row + i] += R(weigh_logits)(seen, c, highest, logits, weights);
+        memset(weights + seen, 0, (size_t)(2 * bf16_pairs(keys) - seen) * sizeof *weights);
     }
-    R(multiply_pairs)
-    (&(bf16_terms){rows, m->width, bf16_pairs(keys), m->weights, KEYS, 2, m->values, m->width, true,
-                   m->sums + row * m->width, m->width});
+    R(multiply_pairs_any_order)
+    (&(bf16_terms){rows, m->width, bf16_pairs(keys), m->weights, STRIDE, 2, m->values, m->width,
+                   true, m->sums + row * m->width, m->width});
 }
 
 static void forward_block(const head *h, const memory *m, int64_t first, int64_t count)
@@ -108,7 +109,7 @@ static void forward_block(const head *h, const memory *m, int64_t first, int64_t
     open_queries(h, m, first, count, &b);
     for (int64_t j = 0; j < h->n_k && head_sees(h, first + count - 1, j); j += KEYS) {
         int64_t keys = head_smaller(KEYS, h->n_k - j);
-        R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m->keys, KEYS);
+        R(pair_columns)(keys, h->d, h->k + j * h->k_stride, h->k_stride, m->keys, STRIDE);
         R(pair_rows)(keys, h->dv, h->v + j * h->v_stride, h->v_stride, m->values, m->width);
         for (int64_t row = 0; row < count; row += ROWS)
             add_strip(h, m, &b, row, head_smaller(ROWS, count - row), j, keys);
