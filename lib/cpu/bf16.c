@@ -83,64 +83,68 @@ void R(multiply_pairs)(const bf16_terms *t)
 
 #ifdef SIMD_AMX
 /* AMX's registers are tiles of at most 16 rows of 64 bytes. One instruction adds A B to C, which
- * has 16 x 16 numbers of f32, where A and B have 16 x 16 pairs each. It adds up the first and the
- * second products of a tile's pairs separately, and then both sums to C: other bits than
- * multiply_pairs. */
-enum { TILE = 16 };
+ * has 16 x 16 numbers of f32, where A and B have 16 x 16 pairs each. It adds up the first products
+ * of all pairs, and the second ones, each from 0, then the two sums, then that and C: other bits
+ * than multiply_pairs. Subnormal numbers count as 0. */
+enum { AMX_ROWS = 16 };
 
 /* What LDTILECFG reads. Of the eight tiles 0 to 3 are for C, 4 and 5 for A, 6 and 7 for B. */
 typedef struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
-} tile_config;
+} amx_config;
+_Static_assert(sizeof(amx_config) == 64 && (int)SIMD_COLUMNS == (int)AMX_ROWS,
+               "as the processor has it");
 
-static void configure_tiles(int rows, int pairs)
+static void configure_amx(int rows, int pairs)
 {
-    tile_config config = {.palette = 1};
+    amx_config config = {.palette = 1};
     for (int i = 0; i < 8; i++) {
         config.rows[i] = (uint8_t)(i < 6 ? rows : pairs);
-        config.row_bytes[i] = (uint16_t)(4 * (i == 4 || i == 5 ? pairs : TILE));
+        config.row_bytes[i] = (uint16_t)(4 * (i == 4 || i == 5 ? pairs : AMX_ROWS));
     }
-    __asm__ volatile("" ::"r"(&config) : "memory"); /* gcc 12 says that 8 bytes are read */
+    /* gcc's intrinsics do not say what they read, LDTILECFG 8 of the 64 bytes, TILELOADD nothing:
+     * from here on everything that was stored before is in memory. */
+    __asm__ volatile("" ::"r"(&config) : "memory");
     _tile_loadconfig(&config);
 }
 
-/* One or two tiles of rows, of which the second begins `second` rows below the first, by one or two
- * of columns: constants for the compiler. */
+/* C of one or two tiles of rows by one or two of columns (constants for the compiler). Tiles have
+ * `rows` rows of A and tile_pairs pairs. */
 static inline __attribute__((always_inline)) void
-multiply_square(bool two_rows, bool two_columns, const bf16_terms *t, const real *a, int64_t second,
-                const bf16_pair *b, float *c, int step)
+multiply_amx_tiles(bool two_rows, bool two_columns, const bf16_terms *t, const real *a, int rows,
+                   int tile_pairs, const bf16_pair *b, float *c)
 {
     int64_t a_bytes = t->a_row * (int64_t)sizeof *a, b_bytes = t->b_width * (int64_t)sizeof *b,
             c_bytes = t->c_row * (int64_t)sizeof *c, pairs = t->pairs;
-    const real *a_next = a + second * t->a_row;
-    float *c_next = c + second * t->c_row;
+    const real *a_below = two_rows ? a + rows * t->a_row : a;
+    float *c_below = two_rows ? c + rows * t->c_row : c;
     if (t->add) {
         _tile_loadd(0, c, c_bytes);
         if (two_columns)
-            _tile_loadd(1, c + TILE, c_bytes);
+            _tile_loadd(1, c + AMX_ROWS, c_bytes);
         if (two_rows)
-            _tile_loadd(2, c_next, c_bytes);
+            _tile_loadd(2, c_below, c_bytes);
         if (two_rows && two_columns)
-            _tile_loadd(3, c_next + TILE, c_bytes);
+            _tile_loadd(3, c_below + AMX_ROWS, c_bytes);
     } else {
         _tile_zero(0);
         _tile_zero(1);
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int64_t k = 0; k < pairs; k += step, a += 2 * step, a_next += 2 * step) {
-        const bf16_pair *rows = b + k * t->b_width;
-        _tile_loadd(4, a, a_bytes);
-        _tile_loadd(6, rows, b_bytes);
+    for (int64_t k = 0; k < pairs; k += tile_pairs) {
+        const bf16_pair *b_rows = b + k * t->b_width;
+        _tile_loadd(4, a + 2 * k, a_bytes);
+        _tile_loadd(6, b_rows, b_bytes);
         _tile_dpbf16ps(0, 4, 6);
         if (two_columns) {
-            _tile_loadd(7, rows + TILE, b_bytes);
+            _tile_loadd(7, b_rows + AMX_ROWS, b_bytes);
             _tile_dpbf16ps(1, 4, 7);
         }
         if (two_rows) {
-            _tile_loadd(5, a_next, a_bytes);
+            _tile_loadd(5, a_below + 2 * k, a_bytes);
             _tile_dpbf16ps(2, 5, 6);
         }
         if (two_rows && two_columns)
@@ -148,56 +152,58 @@ multiply_square(bool two_rows, bool two_columns, const bf16_terms *t, const real
     }
     _tile_stored(0, c, c_bytes);
     if (two_columns)
-        _tile_stored(1, c + TILE, c_bytes);
+        _tile_stored(1, c + AMX_ROWS, c_bytes);
     if (two_rows)
-        _tile_stored(2, c_next, c_bytes);
+        _tile_stored(2, c_below, c_bytes);
     if (two_rows && two_columns)
-        _tile_stored(3, c_next + TILE, c_bytes);
+        _tile_stored(3, c_below + AMX_ROWS, c_bytes);
 }
 
-/* By tiles of `rows` rows of A and `pairs` pairs, which divide those of the terms and are at most
- * TILE. */
-static void multiply_tiles(const bf16_terms *t, int rows, int pairs)
+/* By tiles of `rows` rows of A and `pairs` pairs, at most AMX_ROWS, which divide those of the
+ * terms. */
+static void multiply_in_tiles(const bf16_terms *t, int rows, int pairs)
 {
     if (t->rows == 0 || t->pairs == 0)
         return;
-    configure_tiles(rows, pairs);
+    configure_amx(rows, pairs);
     for (int64_t i = 0; i < t->rows; i += 2 * rows)
-        for (int64_t j = 0; j < t->columns; j += 2 * TILE) {
-            bool two_rows = i + rows < t->rows, two_columns = j + TILE < t->columns;
+        for (int64_t j = 0; j < t->columns; j += 2 * AMX_ROWS) {
+            bool two_rows = i + rows < t->rows, two_columns = j + AMX_ROWS < t->columns;
             const real *a = t->a + i * t->a_row;
             const bf16_pair *b = t->b + j;
             float *c = t->c + i * t->c_row + j;
             if (two_rows && two_columns)
-                multiply_square(true, true, t, a, rows, b, c, pairs);
+                multiply_amx_tiles(true, true, t, a, rows, pairs, b, c);
             else if (two_rows)
-                multiply_square(true, false, t, a, rows, b, c, pairs);
+                multiply_amx_tiles(true, false, t, a, rows, pairs, b, c);
             else if (two_columns)
-                multiply_square(false, true, t, a, rows, b, c, pairs);
+                multiply_amx_tiles(false, true, t, a, rows, pairs, b, c);
             else
-                multiply_square(false, false, t, a, rows, b, c, pairs);
+                multiply_amx_tiles(false, false, t, a, rows, pairs, b, c);
         }
 }
 
-/* Whole tiles first, then the pairs that do not fill one; the last rows likewise. */
-static void multiply_by_tiles(const bf16_terms *t)
+/* Whole tiles first, then the pairs that do not fill one; then the same for the rows that do not.
+ */
+static void multiply_by_amx(const bf16_terms *t)
 {
-    int64_t last_rows = t->rows % TILE, last_pairs = t->pairs % TILE, whole = t->pairs - last_pairs;
-    bf16_terms part = *t;
-    for (int tail = 0; tail < 2; tail++) {
-        int rows = tail ? (int)last_rows : TILE;
-        part.rows = tail ? last_rows : t->rows - last_rows;
+    int64_t whole_rows = t->rows - t->rows % AMX_ROWS, whole = t->pairs - t->pairs % AMX_ROWS;
+    for (int last = 0; last < 2; last++) {
+        bf16_terms part = *t, rest;
+        part.rows = last ? t->rows - whole_rows : whole_rows;
+        if (part.rows == 0)
+            continue;
+        int rows = last ? (int)part.rows : AMX_ROWS;
+        part.a += last ? whole_rows * t->a_row : 0;
+        part.c += last ? whole_rows * t->c_row : 0;
         part.pairs = whole;
-        part.add = t->add;
-        multiply_tiles(&part, rows, TILE);
-        bf16_terms rest = part;
-        rest.pairs = last_pairs;
-        rest.a += whole * 2;
+        multiply_in_tiles(&part, rows, AMX_ROWS);
+        rest = part;
+        rest.pairs = t->pairs - whole;
+        rest.a += 2 * whole;
         rest.b += whole * t->b_width;
         rest.add = t->add || whole > 0;
-        multiply_tiles(&rest, rows, (int)last_pairs);
-        part.a += part.rows * t->a_row;
-        part.c += part.rows * t->c_row;
+        multiply_in_tiles(&rest, rows, (int)rest.pairs);
     }
     _tile_release();
 }
@@ -206,7 +212,7 @@ static void multiply_by_tiles(const bf16_terms *t)
 void R(multiply_pairs_any_order)(const bf16_terms *t)
 {
 #ifdef SIMD_AMX
-    multiply_by_tiles(t);
+    multiply_by_amx(t);
 #else
     R(multiply_pairs)(t);
 #endif
@@ -235,7 +241,7 @@ void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t strid
 {
     int64_t whole = columns / 2;
     for (int64_t p = 0; p < bf16_pairs(columns); p++)
-        memset(to + p * width + rows, 0, (size_t)(width - rows) * sizeof *to);
+        memset(to + p * width + rows, 0, (size_t)(whole_vectors(rows) - rows) * sizeof *to);
     for (int64_t first = 0; first < rows; first += SIMD_COLUMNS) {
         int64_t end = head_smaller(first + SIMD_COLUMNS, rows);
         for (int64_t p = 0; p < whole; p++)

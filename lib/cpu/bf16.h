@@ -27,8 +27,8 @@ typedef struct {
     int64_t c_row;
 } bf16_terms;
 void R(multiply_pairs)(const bf16_terms *terms);
-/* The same for a_step = 2, in an order of the sums that depends on the instruction set: by AMX
- * where the processor has it. */
+/* The same for a_step = 2 and at least one pair, in an order of the sums that depends on the
+ * instruction set; by AMX in the copy for it (cpu/isa.c chooses). */
 void R(multiply_pairs_any_order)(const bf16_terms *terms);
 
 static inline int64_t bf16_pairs(int64_t count)
@@ -49,7 +49,7 @@ static inline float bf16_value(real x)
 void R(pair_rows)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
                   int64_t width);
 /* Pairs of consecutive columns, transposed: to[p width + r] = (x[r][2 p], x[r][2 p + 1]), padded
- * with 0. */
+ * with 0 to whole vectors. */
 void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
                      int64_t width);
 
@@ -58,9 +58,9 @@ void R(narrow)(int64_t count, const float *x, real *out);
 
 /* The largest of x and `least`; NaN is ignored. */
 float R(largest_logit)(int64_t count, const float *x, float least);
-/* weights_i = exp(c (x_i - largest)), rounded to bf16, for c > 0, and 0 from there to the next
- * multiple of 2 SIMD_COLUMNS. Returns the sum of the rounded weights, so that they average what
- * they are multiplied by. */
+/* weights_i = exp(c (x_i - largest)), rounded to bf16, for c > 0. weights has room for the next
+ * multiple of 2 SIMD_COLUMNS, and what is written past count is 0. Returns the sum of the rounded
+ * weights, so that they average what they are multiplied by. */
 double R(weigh_logits)(int64_t count, double c, float largest, const float *x, real *weights);
 
 /* sums_e += |x_e| (l1) or x_e^2, over all rows; |x_e| in f32 for HEAD_BLOCK rows at a time. */

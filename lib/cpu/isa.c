@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The instruction sets: which are available, and which one a context uses. */
-#define _DEFAULT_SOURCE /* syscall */
 #include "cpu/table.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-#endif
 
 typedef struct {
     const cpu_table *f32, *f64, *bf16; /* null: not in this build */
@@ -40,21 +31,6 @@ static bool has_avx512(void)
 static bool has_avx512_bf16(void)
 {
     return __builtin_cpu_supports("avx512bf16");
-}
-
-/* Whether the processor has AMX's tiles and their products of bf16, and Linux lets this process use
- * them: it must be asked once, because it then has more registers to save. */
-static bool has_amx(void)
-{
-#ifdef __linux__
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM of asm/prctl.h */
-    const unsigned tiles = 1u << 24, bf16 = 1u << 22;
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & tiles) && (d & bf16) &&
-           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-#else
-    return false;
-#endif
 }
 #endif
 
@@ -131,7 +107,9 @@ const cpu_table *cpu_table_get(const atn_context *context, atn_dtype dtype)
     /* the code of bf16 for AVX-512 needs an instruction that its first processors lack */
     if (context->isa == ATN_ISA_AVX512 && !has_avx512_bf16())
         return sets[ATN_ISA_AVX2].bf16;
-    if (context->isa == ATN_ISA_AVX512 && has_amx())
+#endif
+#ifdef CPU_AMX
+    if (context->isa == ATN_ISA_AVX512 && cpu_has_amx())
         return &cpu_table_bf16_amx;
 #endif
     return s->bf16;

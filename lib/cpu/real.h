@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* f32 and f64 from one source, for several instruction sets: every .c file of this folder is
  * compiled with REAL_F32 or REAL_F64 defined (those for bf16 with REAL_BF16, see bf16.h), and on
- * x86-64 without or with SIMD_AVX2 or SIMD_AVX512 and the compiler's flags for it. `real` is the
- * element type, R(name) the name of this copy; the few BLAS and LAPACK calls in use have one name
- * each here. The set changes only the speed, and the last bits of the operations that simd.h fuses.
+ * x86-64 without or with SIMD_AVX2, SIMD_AVX512 or, of bf16 alone, SIMD_AMX, too, and the
+ * compiler's flags for it. `real` is the element type, R(name) the name of this copy; the few BLAS
+ * and LAPACK calls in use have one name each here. The set changes only the speed, and the last
+ * bits of the operations that simd.h fuses.
  */
 #ifndef CPU_REAL_H
 #define CPU_REAL_H

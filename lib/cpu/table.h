@@ -170,6 +170,9 @@ extern const cpu_table cpu_table_f32_avx512, cpu_table_f64_avx512, cpu_table_bf1
 extern const cpu_table cpu_table_bf16_amx;
 #endif
 
+/* Whether the processor has AMX and the system lets this process use it: asked once. */
+bool cpu_has_amx(void);
+
 /* The table of a dtype, in the context's instruction set. That of bf16 has heads_layout and
  * heads_forward alone, for the operators with ATN_CAN_CPU_BF16. */
 const cpu_table *cpu_table_get(const atn_context *context, atn_dtype dtype);

@@ -47,8 +47,10 @@ static const row rows[] = {
     {{1, 2, 400, 32, 32, 0}, false, NO_PADDING, false, 1, 1},
     {{1, 2, 260, 5, 3, 0}, false, PADDING, true, 1, 1},
     {{1, 2, 70, 32, 64, 1}, true, NO_PADDING, false, 1, 1},
-    {{1, 1, 201, 16, 8, 1300}, true, PADDING, false, 1, 1},
+    {{1, 1, 201, 16, 8, 2500}, true, PADDING, false, 1, 1},
+    {{1, 1, 900, 7, 5, 0}, true, PADDING, false, 1, 1},
     {{1, 1, 1100, 6, 5, 0}, true, NO_PADDING, true, 1, 1},
+    {{1, 1, 1900, 5, 3, 0}, true, PADDING, true, 1, 1},
     {{3, 2, 70, 6, 5, 0}, true, NOTHING_LEFT, false, 1, 1},
     /* a product overflows or underflows in f32 unless K or Q is divided by its norms first */
     {{1, 1, 65, 20, 31, 0}, true, NO_PADDING, false, 0x1p-100, 0x1p-60},
@@ -150,6 +152,33 @@ Test(bf16, weights_have_sum_one)
     atn_context_free(context);
 }
 
+/* However large c is, its product with the difference of equal logits is 0: keys with the largest
+ * logit share the weight. */
+Test(bf16, any_scale_of_the_logits)
+{
+    static const double scales[] = {1e-30, 1, 1e30, 1e39, 1e300};
+    atn_context *context = fixture_context(1, NULL);
+    row r = {{1, 1, 1, 2, 1, 40}, true, NO_PADDING, false, 1, 1};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        attention_case c = case_of(ATN_SOFTMAX, 0, &r, 7, false);
+        c.desc.logit_scale = scales[i];
+        c.q[0] = 2;
+        c.q[1] = 0;
+        for (int j = 0; j < 40; j++) {
+            c.k[2 * j] = j == 11 || j == 34 ? 5 : 1;
+            c.v[j] = j == 11 || j == 34 ? 1 : 2;
+        }
+        double share = 2 / (2 + 38 * exp(-8 * scales[i])), want = 2 - share;
+        attention_run run = attention_run_make(&c, 1);
+        cr_expect_eq(attention_run_forward(&run, context), ATN_OK);
+        double got = guarded_at(&run.out, 0, 0, 0, 0);
+        cr_expect(fabs(got - want) <= 0x1p-7 * want, "c = %g: %g, not %g", scales[i], got, want);
+        attention_run_free(&run);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 /* NaN or infinity in one head makes that head NaN, and no other. */
 Test(bf16, a_head_that_is_not_finite)
 {
@@ -182,8 +211,10 @@ Test(bf16, the_same_bits_on_any_number_of_threads)
     static const int threads[] = {1, 2, 3, 7};
     enum { COUNTS = sizeof threads / sizeof *threads };
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int heads = 1; has_bf16(op) && heads <= 5; heads += 4) {
-            row r = {{1, heads, 1000, 6, 6, 0}, true, NO_PADDING, false, 1, 1};
+        for (int k = 0; has_bf16(op) && k < 4; k++) {
+            int heads = k % 2 ? 5 : 1;
+            bool causal = k / 2 && op == ATN_SOFTMAX;
+            row r = {{1, heads, k ? 1000 : 2200, 6, 6, 0}, true, NO_PADDING, causal, 1, 1};
             attention_case c = case_of(op, 0, &r, 9, false);
             attention_run run[COUNTS];
             for (int i = 0; i < COUNTS; i++) {

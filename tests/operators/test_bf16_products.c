@@ -1,48 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Products of bf16 matrices in one instruction set (a program for each, lib/meson.build): as a
- * plain loop in double, for sizes around whole vectors and tiles; nothing else is written. */
-#define _DEFAULT_SOURCE /* syscall */
+ * plain loop in double, for sizes around whole vectors and tiles. A, B and C end where memory ends,
+ * because no sanitizer sees what AMX reads, and what lies between the rows of C stays as it was. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include <attnum/context.h>
+#include <attnum/attnum.h>
 
 #include "cpu/bf16.h"
+#include "cpu/table.h"
 
-#ifdef SIMD_AMX
-#include <cpuid.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#endif
-
-/* As lib/cpu/isa.c finds it out. */
-static bool has_amx(void)
-{
-#ifdef __linux__
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 24) && (d & 1u << 22) &&
-           syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#if defined(SIMD_AVX512) || defined(SIMD_AMX)
+static const atn_isa isa = ATN_ISA_AVX512;
+#elif defined(SIMD_AVX2)
+static const atn_isa isa = ATN_ISA_AVX2;
 #else
-    return false;
-#endif
-}
+static const atn_isa isa = ATN_ISA_BASE;
 #endif
 
 static bool available(void)
 {
+    bool here = atn_isa_choose(isa, NULL, NULL) == ATN_OK;
 #if defined(SIMD_AMX)
-    return atn_isa_choose(ATN_ISA_AVX512, NULL, NULL) == ATN_OK && has_amx();
+    return here && cpu_has_amx();
 #elif defined(SIMD_AVX512)
-    return atn_isa_choose(ATN_ISA_AVX512, NULL, NULL) == ATN_OK &&
-           __builtin_cpu_supports("avx512bf16");
-#elif defined(SIMD_AVX2)
-    return atn_isa_choose(ATN_ISA_AVX2, NULL, NULL) == ATN_OK;
+    return here && __builtin_cpu_supports("avx512bf16");
 #else
-    return true;
+    return here;
 #endif
 }
 
@@ -59,13 +50,32 @@ typedef void product_function(const bf16_terms *terms);
 #define BASE(name) REAL_NAME(name, REAL_TYPE, base)
 extern product_function BASE(multiply_pairs);
 
-enum { ROWS = 70, COLUMNS = 80, PAIRS = 40, SIZE = 96 * 96 };
+enum {
+    ROWS = 70,
+    COLUMNS = 80,
+    PAIRS = 40,
+    A_ROW = 2 * PAIRS + 2,
+    B_WIDTH = COLUMNS + 3,
+    C_ROW = 90
+};
+enum { A_SIZE = ROWS * A_ROW, B_SIZE = PAIRS * B_WIDTH, C_SIZE = ROWS * C_ROW };
 
-static real a[2 * SIZE];
-static bf16_pair b[SIZE];
-static float before[SIZE], c[SIZE], by_base[SIZE];
+/* The ends of three arrays, each before a page that nobody may touch. */
+static real *a_end;
+static bf16_pair *b_end;
+static float *c_end;
+static float before[C_SIZE];
 
-/* A bf16 number of -2 .. 2 with all digits. */
+static void *end_of_memory(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + page - 1) / page * page;
+    char *memory =
+        mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(memory != MAP_FAILED && mprotect(memory + whole, page, PROT_NONE) == 0);
+    return memory + whole;
+}
+
+/* A bf16 number of 2^-7 to 1, or its negative, with all digits. */
 static real random_number(void)
 {
     static uint64_t state = 1;
@@ -75,106 +85,159 @@ static real random_number(void)
 
 static void fill(void)
 {
-    for (int i = 0; i < 2 * SIZE; i++)
-        a[i] = random_number();
-    for (int i = 0; i < SIZE; i++) {
-        b[i] = (bf16_pair)random_number() | (bf16_pair)random_number() << 16;
+    if (!a_end) {
+        a_end = end_of_memory(A_SIZE * sizeof *a_end);
+        b_end = end_of_memory(B_SIZE * sizeof *b_end);
+        c_end = end_of_memory(C_SIZE * sizeof *c_end);
+    }
+    for (int i = 1; i <= A_SIZE; i++)
+        a_end[-i] = random_number();
+    for (int i = 1; i <= B_SIZE; i++)
+        b_end[-i] = (bf16_pair)random_number() | (bf16_pair)random_number() << 16;
+    for (int i = 0; i < C_SIZE; i++)
         before[i] = bf16_value(random_number());
-    }
 }
 
-/* The numbers of C that are further from the exact ones than `pairs` roundings of every sum, and
- * those outside it that have changed. */
-static int count_wrong(const bf16_terms *t)
-{
-    int wrong = 0;
-    for (int64_t i = 0; i < SIZE; i++) {
-        int64_t row = i / t->c_row, column = i % t->c_row;
-        double want = (double)before[i], size = fabs(want);
-        if (row >= t->rows || column >= t->columns) {
-            wrong += c[i] != before[i];
-            continue;
-        }
-        if (!t->add)
-            want = size = 0;
-        for (int64_t k = 0; k < 2 * t->pairs; k++) {
-            double x = (double)bf16_value(t->a[row * t->a_row + k / 2 * t->a_step + k % 2]);
-            bf16_pair pair = t->b[k / 2 * t->b_width + column];
-            double y = (double)bf16_value((real)(k % 2 ? pair >> 16 : pair & 0xffff));
-            want += x * y;
-            size += fabs(x * y);
-        }
-        double most = (double)(2 * t->pairs + 2) * (double)(FLT_EPSILON / 2) * size;
-        wrong += !(fabs((double)c[i] - want) <= most);
-    }
-    return wrong;
-}
-
+/* The last element of each matrix is the last of its memory. */
 static bf16_terms terms_of(int64_t rows, int64_t columns, int64_t pairs, bool add)
 {
     return (bf16_terms){.rows = rows,
                         .columns = columns,
                         .pairs = pairs,
-                        .a = a,
-                        .a_row = 2 * PAIRS + 2,
+                        .a = a_end - ((rows - 1) * A_ROW + 2 * pairs),
+                        .a_row = A_ROW,
                         .a_step = 2,
-                        .b = b,
-                        .b_width = COLUMNS + 3,
+                        .b = b_end - ((pairs - 1) * B_WIDTH + columns),
+                        .b_width = B_WIDTH,
                         .add = add,
-                        .c = c,
-                        .c_row = COLUMNS + 5};
+                        .c = c_end - ((rows - 1) * C_ROW + columns),
+                        .c_row = C_ROW};
+}
+
+/* Of element (i, j) of C: what it should be, and the most that rounding changes. */
+static double exact(const bf16_terms *t, int64_t i, int64_t j, double old, double *most)
+{
+    double want = t->add ? old : 0, size = fabs(want);
+    for (int64_t k = 0; k < t->pairs; k++) {
+        bf16_pair pair = t->b[k * t->b_width + j];
+        const real *x = t->a + i * t->a_row + k * t->a_step;
+        double first = (double)bf16_value(x[0]) * (double)bf16_value((real)(pair & 0xffff));
+        double second = (double)bf16_value(x[1]) * (double)bf16_value((real)(pair >> 16));
+        want += first + second;
+        size += fabs(first) + fabs(second);
+    }
+    *most = (double)(2 * t->pairs + 2) * (double)(FLT_EPSILON / 2) * size;
+    return want;
+}
+
+static void run(product_function *multiply, const bf16_terms *t)
+{
+    memcpy(c_end - C_SIZE, before, sizeof before);
+    multiply(t);
 }
 
 static void expect_product(product_function *multiply, const bf16_terms *t)
 {
-    memcpy(c, before, sizeof c);
-    multiply(t);
-    int wrong = count_wrong(t);
+    int wrong = 0;
+    run(multiply, t);
+    const float *old = before + C_SIZE - (c_end - t->c);
+    for (int64_t i = 0; i < t->rows; i++)
+        for (int64_t j = 0; j < t->c_row && t->c + i * t->c_row + j < c_end; j++) {
+            double most, is = (double)t->c[i * t->c_row + j], was = (double)old[i * t->c_row + j];
+            double off = j < t->columns ? fabs(is - exact(t, i, j, was, &most)) : fabs(is - was);
+            wrong += !(off <= (j < t->columns ? most : 0));
+        }
+    wrong += memcmp(c_end - C_SIZE, before, (size_t)(C_SIZE - (c_end - t->c)) * sizeof *t->c) != 0;
     cr_expect(wrong == 0, "%d x %d, %d pairs, add %d, step %d: %d wrong", (int)t->rows,
               (int)t->columns, (int)t->pairs, t->add, (int)t->a_step, wrong);
 }
 
 Test(bf16_products, every_size)
 {
+    static const int64_t rows[] = {1, 2, 7, 8, 9, 15, 16, 17, 23, 31, 32, 33, 47, 48, 49, 64, 69};
+    static const int64_t pairs[] = {1, 2, 7, 15, 16, 17, 31, 32, 33, 40};
     fill();
-    for (int64_t rows = 1; rows <= ROWS; rows += rows < 34 ? 1 : 12)
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int64_t columns = SIMD_COLUMNS; columns <= COLUMNS; columns += SIMD_COLUMNS)
-            for (int64_t pairs = 1; pairs <= PAIRS; pairs += pairs % 16 == 1 ? 5 : 1) {
-                bf16_terms t = terms_of(rows, columns, pairs, (rows + pairs) % 2);
-                expect_product(R(multiply_pairs_any_order), &t);
-                expect_product(R(multiply_pairs), &t);
-            }
+            for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+                for (int add = 0; add < 2; add++) {
+                    bf16_terms t = terms_of(rows[r], columns, pairs[p], add);
+                    expect_product(R(multiply_pairs_any_order), &t);
+                    if (add == (int)(p % 2))
+                        expect_product(R(multiply_pairs), &t);
+                }
 }
 
 /* Also with the rows of A in its columns. */
 Test(bf16_products, ordered_sums_have_the_bits_of_base)
 {
+    static float by_base[C_SIZE];
     fill();
     for (int transposed = 0; transposed < 2; transposed++) {
         bf16_terms t = terms_of(37, 48, 29, true);
         if (transposed) {
             t.a_row = 2;
-            t.a_step = 2 * 40;
+            t.a_step = A_ROW;
+            t.a = a_end - (28 * t.a_step + 37 * t.a_row);
         }
         expect_product(BASE(multiply_pairs), &t);
-        memcpy(by_base, c, sizeof c);
+        memcpy(by_base, c_end - C_SIZE, sizeof by_base);
         expect_product(R(multiply_pairs), &t);
-        cr_expect(memcmp(by_base, c, sizeof c) == 0, "transposed %d: other bits", transposed);
+        cr_expect(memcmp(by_base, c_end - C_SIZE, sizeof by_base) == 0, "transposed %d: other bits",
+                  transposed);
     }
 }
 
-/* NaN and infinities reach the numbers that they belong to, and no others. */
+/* NaN and infinities of A reach their row, those of B their column, and no other number. */
 Test(bf16_products, not_finite)
 {
     static const real bad[] = {0x7fc0, 0x7f80, 0xff80};
-    for (int k = 0; k < 3; k++) {
-        bf16_terms t = terms_of(40, 48, 21, false);
+    static const int places[][2] = {{0, 0}, {5, 3}, {20, 17}, {33, 18}, {39, 20}}; /* row, pair */
+    enum { PLACES = sizeof places / sizeof *places };
+    for (int k = 0; k < 3 * PLACES * 4; k++) {
+        const int *place = places[k / 3 % PLACES];
+        bool in_b = k / (3 * PLACES) % 2, add = k / (3 * PLACES) / 2;
         fill();
-        a[33 * t.a_row + 37] = bad[k];
-        memcpy(c, before, sizeof c);
-        R(multiply_pairs_any_order)(&t);
+        bf16_terms t = terms_of(40, 48, 21, add);
+        if (in_b)
+            b_end[t.b - b_end + place[1] * t.b_width + place[0]] =
+                (bf16_pair)bad[k % 3] << 16 | 0x3f80;
+        else
+            a_end[t.a - a_end + place[0] * t.a_row + 2 * place[1] + 1] = bad[k % 3];
+        run(R(multiply_pairs_any_order), &t);
         for (int64_t i = 0; i < t.rows; i++)
             for (int64_t j = 0; j < t.columns; j++)
-                cr_expect_eq(isfinite(c[i * t.c_row + j]) != 0, i != 33, "%d, %d", (int)i, (int)j);
+                cr_expect_eq(isfinite(t.c[i * t.c_row + j]) != 0, (in_b ? j : i) != place[0],
+                             "%d: %d, %d", k, (int)i, (int)j);
     }
+}
+
+/* The second products of the pairs cancel: added up by themselves, as AMX does, they leave a logit
+ * of 2, and in the order of the terms 1, since 2^30 + 1 rounds to 2^30. The other logit is 0. */
+Test(bf16_products, softmax_takes_amx_where_it_is)
+{
+    enum { ONE = 0x3f80, LARGE = 0x4700, NEGATIVE = 0x8000 }; /* 1, 2^15, the sign */
+    static real q[] = {ONE, LARGE, ONE, LARGE}, k[8] = {ONE, LARGE, ONE, LARGE | NEGATIVE},
+                v[] = {ONE, 0}, y[1];
+    atn_context_options options = {.threads = 1, .isa = isa};
+    atn_context *context;
+    atn_plan *plan;
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFTMAX, ATN_BF16);
+    atn_attention_shape shape = {1, 1, 1, 4, 1, 2};
+    atn_tensor queries = atn_tensor_dense(q, ATN_BF16, 1, 1, 1, 4);
+    atn_tensor keys = atn_tensor_dense(k, ATN_BF16, 1, 1, 2, 4);
+    atn_tensor values = atn_tensor_dense(v, ATN_BF16, 1, 1, 2, 1);
+    atn_tensor out = atn_tensor_dense(y, ATN_BF16, 1, 1, 1, 1);
+    desc.logit_scale = 1;
+    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(
+        atn_attention_forward(
+            plan, &(atn_attention_inputs){.q = &queries, .k = &keys, .v = &values}, &out, NULL),
+        ATN_OK);
+    double logit = isa == ATN_ISA_AVX512 && cpu_has_amx() ? 2 : 1, want = 1 / (1 + exp(-logit));
+    cr_expect(fabs((double)bf16_value(y[0]) - want) < 0x1p-7, "%g, not %g",
+              (double)bf16_value(y[0]), want);
+    atn_plan_free(plan);
+    atn_context_free(context);
 }

@@ -7,9 +7,11 @@
 #include "operators/checks.h"
 
 /* What belongs to a strip of queries and a block of keys stays in a second-level cache; a block of
- * queries shares the pairs made of the keys and values. Rows are not a power of two apart, so that
- * those of a tile of AMX's do not share the sets of a cache. */
+ * queries shares the pairs made of the keys and values. The 16 rows of an AMX tile, which are
+ * STRIDE numbers apart, fall into different sets of the first-level cache. Groups of queries that
+ * threads take are whole strips, so that their number changes no bit. */
 enum { QUERIES = 384, ROWS = 64, KEYS = 1024, STRIDE = KEYS + 32 };
+_Static_assert(HEAD_BLOCK % ROWS == 0 && QUERIES % ROWS == 0 && KEYS % 2 == 0, "as said above");
 
 /* A thread's memory. */
 typedef struct {
@@ -78,7 +80,8 @@ static void add_strip(const head *h, const memory *m, queries *b, int64_t row, i
                       int64_t first, int64_t keys)
 {
     double c = core_logit_scale(h->desc, h->d);
-    if (!head_sees(h, b->first + row + rows - 1, first))
+    keys = head_keys_seen(h, b->first + row + rows - 1, first, keys); /* no row sees more */
+    if (keys == 0)
         return;
     R(multiply_pairs_any_order)
     (&(bf16_terms){rows, whole_vectors(keys), bf16_pairs(h->d), b->rows + row * b->row_stride,
