@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "report.h"
@@ -161,6 +162,24 @@ static int report_path(const char *path, const char *what)
     return EXIT_ENVIRONMENT;
 }
 
+/* Locks the file unless another process keeps its lock. A run that was killed leaves the lock, for a
+ * moment, to a child that it had forked and that has not yet run its program: hence the wait. A file
+ * system without locks counts as locked. */
+static bool lock_file(int file)
+{
+    enum { ATTEMPTS = 200 };
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    int locked = -1;
+    for (int attempt = 0; locked != 0 && attempt < ATTEMPTS; attempt++) {
+        if (attempt > 0)
+            nanosleep(&pause, NULL);
+        locked = flock(file, LOCK_EX | LOCK_NB);
+        if (locked != 0 && errno != EWOULDBLOCK && errno != EINTR)
+            return true;
+    }
+    return locked == 0;
+}
+
 /* One attempt; *done: no further attempt is needed. final: null, or the name that the file will be
  * renamed to, so that any other file of this name may be removed. */
 static int try_locked(const char *path, const char *final, int *file, bool *done)
@@ -172,7 +191,7 @@ static int try_locked(const char *path, const char *final, int *file, bool *done
     if (*file < 0 && (errno != ELOOP || !final))
         return report_path(name, "write");
     if (*file >= 0) {
-        if (flock(*file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        if (!lock_file(*file)) {
             report_error("%s: another run is writing here; wait for it or choose another place",
                          name);
             return EXIT_ENVIRONMENT;

@@ -463,6 +463,27 @@ Test(sweep, two_runs_do_not_share_a_journal)
     close(file);
 }
 
+/* The child of a run that was killed has the lock until it runs its program or is killed, too. */
+Test(sweep, a_lock_that_a_dying_process_has_is_waited_for)
+{
+    size_t size;
+    int status;
+    make_expected();
+    free(make_journal(&size));
+    pid_t dying = fork();
+    if (dying == 0) {
+        flock(open(in_folder(JOURNAL), O_RDWR), LOCK_EX | LOCK_NB);
+        raise(SIGSTOP);
+    }
+    cr_assert(waitpid(dying, &status, WUNTRACED) == dying && WIFSTOPPED(status));
+    pid_t run = start_child("--resume");
+    nanosleep(&(struct timespec){.tv_nsec = 300 * 1000 * 1000}, NULL);
+    kill(dying, SIGKILL);
+    cr_expect_eq(end_child(run), EXIT_PASS);
+    cr_expect_eq(end_child(dying), -SIGKILL);
+    cr_expect(as_expected() && !has_file(JOURNAL));
+}
+
 Test(sweep, two_runs_at_once_run_each_point_once, .timeout = 60)
 {
     make_expected();
