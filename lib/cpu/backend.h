@@ -33,6 +33,8 @@ atn_status cpu_between(atn_context *context, const void *from, const void *to, d
 atn_status cpu_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
                             double *flops);
 
+/* heads_plan.c: refuses bf16, which has forward alone. */
+atn_status cpu_check_backward_dtype(atn_context *context, const atn_attention_desc *desc);
 /* operators/soft/plan_cpu.c, heads_plan.c */
 extern const operator_family cpu_soft_family, cpu_heads_family;
 

@@ -5,11 +5,13 @@
 #include <float.h>
 #include <string.h>
 
+#include "cpu/heads.h"
 #include "cpu/simd_width.h"
 
 typedef float lanes __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
 typedef int32_t bits __attribute__((vector_size(BYTES), aligned(sizeof(float)), may_alias));
 typedef real narrow_lanes __attribute__((vector_size(BYTES / 2), aligned(sizeof(real)), may_alias));
+typedef int32_t pair_lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 enum { LANES = BYTES / sizeof(float) };
 _Static_assert(SIMD_COLUMNS % LANES == 0, "rows of sums are whole vectors");
 
@@ -220,6 +222,27 @@ void R(multiply_pairs_any_order)(const bf16_terms *t)
 
 /* ---- Pairs ---- */
 
+/* Transposes LANES x LANES words: halves of rows change places, then halves of these, and so on. */
+static inline __attribute__((always_inline)) void transpose_words(bits rows[LANES])
+{
+#pragma GCC unroll 4
+    for (int size = LANES / 2; size > 0; size /= 2) {
+        bits upper = {0}, lower = {0};
+#pragma GCC unroll 16
+        for (int lane = 0; lane < LANES; lane++) {
+            upper[lane] = lane & size ? LANES + lane - size : lane;
+            lower[lane] = lane & size ? LANES + lane : lane + size;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            if (!(i & size)) {
+                bits first = rows[i], second = rows[i + size];
+                rows[i] = __builtin_shuffle(first, second, upper);
+                rows[i + size] = __builtin_shuffle(first, second, lower);
+            }
+    }
+}
+
 void R(pair_rows)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
                   int64_t width)
 {
@@ -236,15 +259,28 @@ void R(pair_rows)(int64_t rows, int64_t columns, const real *x, int64_t stride, 
     }
 }
 
+/* LANES pairs of LANES rows. */
+static void pair_block(const real *x, int64_t stride, bf16_pair *to, int64_t width)
+{
+    bits rows[LANES];
+    for (int i = 0; i < LANES; i++)
+        rows[i] = (bits) * (const pair_lanes *)(x + i * stride);
+    transpose_words(rows);
+    for (int i = 0; i < LANES; i++)
+        *(bits *)(to + i * width) = rows[i];
+}
+
 void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
                      int64_t width)
 {
-    int64_t whole = columns / 2;
+    int64_t whole = columns / 2, blocks = whole - whole % LANES;
     for (int64_t p = 0; p < bf16_pairs(columns); p++)
         memset(to + p * width + rows, 0, (size_t)(whole_vectors(rows) - rows) * sizeof *to);
-    for (int64_t first = 0; first < rows; first += SIMD_COLUMNS) {
-        int64_t end = head_smaller(first + SIMD_COLUMNS, rows);
-        for (int64_t p = 0; p < whole; p++)
+    for (int64_t first = 0; first < rows; first += LANES) {
+        int64_t end = head_smaller(first + LANES, rows), p = 0;
+        for (; end - first == LANES && p < blocks; p += LANES)
+            pair_block(x + first * stride + 2 * p, stride, to + p * width + first, width);
+        for (; p < whole; p++)
             for (int64_t r = first; r < end; r++)
                 memcpy(to + p * width + r, x + r * stride + 2 * p, sizeof *to);
         for (int64_t r = first; columns % 2 && r < end; r++)
@@ -286,6 +322,105 @@ void R(narrow)(int64_t count, const float *x, real *out)
     memcpy(&last, x + i, (size_t)(count - i) * sizeof *x);
     narrow_lanes rounded = round_lanes(last);
     memcpy(out + i, &rounded, (size_t)(count - i) * sizeof *out);
+}
+
+/* Rounds the transpose of LANES rows. */
+static inline __attribute__((always_inline)) void narrow_block(bits words[LANES], int64_t count,
+                                                               int64_t width, real *out,
+                                                               int64_t out_stride)
+{
+    transpose_words(words);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) {
+        narrow_lanes rounded = round_lanes((lanes)words[i]);
+        if (i < count)
+            memcpy(out + i * out_stride, &rounded, (size_t)width * sizeof *out);
+    }
+}
+
+void R(narrow_transposed)(int64_t rows, int64_t columns, const float *x, int64_t stride, real *out,
+                          int64_t out_stride)
+{
+    bits words[LANES];
+    for (int64_t column = 0; column < columns; column += LANES, x += LANES * stride, out += LANES)
+        for (int64_t row = 0; row < rows; row += LANES) {
+            int64_t count = head_smaller(LANES, rows - row),
+                    width = head_smaller(LANES, columns - column);
+            real *to = out + row * out_stride;
+            for (int j = 0; j < LANES; j++)
+                words[j] = j < width ? *(const bits *)(x + j * stride + row) : (bits){0};
+            if (count == LANES && width == LANES)
+                narrow_block(words, LANES, LANES, to, out_stride);
+            else
+                narrow_block(words, count, width, to, out_stride);
+        }
+}
+
+/* ---- The Gaussian kernel ---- */
+
+static lanes first_of(bits pair)
+{
+    return (lanes)(pair << 16);
+}
+
+static lanes second_of(bits pair)
+{
+    return (lanes)(pair & (int32_t)0xffff0000);
+}
+
+float R(pair_norms)(int64_t count, int64_t pairs, const bf16_pair *x, int64_t width, float *norms)
+{
+    lanes all = {0};
+    float each[LANES], total = 0;
+    for (int64_t i = 0; i < count; i += LANES) {
+        lanes sum = {0};
+        for (int64_t p = 0; p < pairs; p++) {
+            bits pair = *(const bits *)(x + p * width + i);
+            sum += second_of(pair) * second_of(pair);
+            sum += first_of(pair) * first_of(pair);
+        }
+        *(lanes *)(norms + i) = sum;
+        all += sum;
+    }
+    memcpy(each, &all, sizeof each);
+    for (int lane = 0; lane < LANES; lane++)
+        total += each[lane];
+    return total < INFINITY ? R(largest_logit)(count, norms, 0) : NAN;
+}
+
+void R(pair_distances)(int64_t count, int64_t pairs, const bf16_pair *x, int64_t width,
+                       const real *l, float *out)
+{
+    for (int64_t i = 0; i < count; i += SIMD_COLUMNS) {
+        lanes sums[SIMD_COLUMNS / LANES] = {{0}};
+        for (int64_t p = 0; p < pairs; p++) {
+            float first = bf16_value(l[2 * p]), second = bf16_value(l[2 * p + 1]);
+            for (int v = 0; v < SIMD_COLUMNS / LANES; v++) {
+                bits pair = *(const bits *)(x + p * width + i + v * LANES);
+                lanes a = first_of(pair) - first, b = second_of(pair) - second;
+                sums[v] += a * a;
+                sums[v] += b * b;
+            }
+        }
+        memcpy(out + i, sums, sizeof sums);
+    }
+}
+
+void R(expand_distances)(int64_t count, const float *norms, float norm, bool clamp, const float *x,
+                         float *out)
+{
+    for (int64_t i = 0; i < count; i += LANES) {
+        lanes squared = (*(const lanes *)(norms + i) + norm) - 2 * *(const lanes *)(x + i);
+        lanes least = clamp ? (lanes){0} : squared;
+        *(lanes *)(out + i) = (lanes)MAX_F32(least, squared);
+    }
+}
+
+void R(gaussian_weights)(int64_t count, double s, const float *x, real *out)
+{
+    float unit = (float)-fmin(s * LOG_OF_E_F32, FLT_MAX);
+    for (int64_t i = 0; i < count; i += LANES)
+        *(narrow_lanes *)(out + i) = round_lanes((lanes)EXP_OF_F32(unit, *(const lanes *)(x + i)));
 }
 
 /* ---- Softmax ---- */

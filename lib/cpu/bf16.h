@@ -8,7 +8,7 @@
 #ifndef CPU_BF16_H
 #define CPU_BF16_H
 
-#include "cpu/heads.h"
+#include "cpu/blocks.h"
 
 /* Two numbers, the first in the lower half. */
 typedef uint32_t bf16_pair;
@@ -55,6 +55,22 @@ void R(pair_columns)(int64_t rows, int64_t columns, const real *x, int64_t strid
 
 /* out_i = x_i, rounded to nearest, ties to even. */
 void R(narrow)(int64_t count, const float *x, real *out);
+/* The same of the transpose: out[i][j] = x[j][i]. Whole vectors of the rows of x may be read. */
+void R(narrow_transposed)(int64_t rows, int64_t columns, const float *x, int64_t stride, real *out,
+                          int64_t out_stride);
+
+/* Of `count` tokens, as pair_columns left them; count is a multiple of SIMD_COLUMNS. Their squared
+ * norms; returns the largest, or NaN if their sum is not finite. */
+float R(pair_norms)(int64_t count, int64_t pairs, const bf16_pair *x, int64_t width, float *norms);
+/* out_i = |x_i - l|^2, of differences; l has 2 `pairs` numbers. */
+void R(pair_distances)(int64_t count, int64_t pairs, const bf16_pair *x, int64_t width,
+                       const real *l, float *out);
+/* out_i = (norms_i + norm) - 2 x_i, x_i a product: squared distances, of which negative ones become
+ * 0 with clamp. count as above; out may be x. */
+void R(expand_distances)(int64_t count, const float *norms, float norm, bool clamp, const float *x,
+                         float *out);
+/* out_i = exp(-s x_i), rounded to bf16; count as above. */
+void R(gaussian_weights)(int64_t count, double s, const float *x, real *out);
 
 /* The largest of x and `least`; NaN is ignored. */
 float R(largest_logit)(int64_t count, const float *x, float least);

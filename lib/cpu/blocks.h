@@ -187,6 +187,10 @@ atn_status R(inverse_apply)(atn_context *context, const atn_inverse_desc *desc, 
                             atn_tensor *y, void *work);
 void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
 
+/* Computes all heads' landmarks, A, its inverse or factor, and the arrays derived from them for the
+ * passes over the tokens, which may be bf16 for f32. Negative: LAPACK failed. */
+atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *q);
+void R(soft_open_layout)(core_arena *arena, cpu_soft *soft);
 void R(soft_layout)(core_arena *arena, cpu_soft *soft);
 atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                            const atn_tensor *v, atn_tensor *out);

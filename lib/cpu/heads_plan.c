@@ -65,7 +65,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
     return outcome(context, heads, info);
 }
 
-static atn_status check_backward(atn_context *context, const atn_attention_desc *desc)
+atn_status cpu_check_backward_dtype(atn_context *context, const atn_attention_desc *desc)
 {
     if (desc->dtype == ATN_BF16)
         return core_fail(context, ATN_ERR_UNSUPPORTED,
@@ -73,5 +73,5 @@ static atn_status check_backward(atn_context *context, const atn_attention_desc 
     return ATN_OK;
 }
 
-const operator_family cpu_heads_family = {sizeof(cpu_heads), prepare, layout,        forward,
-                                          backward,          outcome, check_backward};
+const operator_family cpu_heads_family = {
+    sizeof(cpu_heads), prepare, layout, forward, backward, outcome, cpu_check_backward_dtype};

@@ -4,6 +4,8 @@
 
 #ifdef REAL_BF16
 const cpu_table R(cpu_table) = {
+    .soft_layout = R(soft_layout),
+    .soft_forward = R(soft_forward),
     .heads_layout = R(heads_layout),
     .heads_forward = R(heads_forward),
 };
@@ -22,6 +24,8 @@ const cpu_table R(cpu_table) = {
     .inverse_work = R(inverse_work),
     .inverse_backward_batch = R(inverse_backward_batch),
     .inverse_backward_work = R(inverse_backward_work),
+    .soft_open_layout = R(soft_open_layout),
+    .soft_open = R(soft_open),
     .soft_layout = R(soft_layout),
     .soft_forward = R(soft_forward),
     .soft_backward = R(soft_backward),

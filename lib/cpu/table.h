@@ -42,13 +42,15 @@ typedef struct {
  * chunks: runs of consecutive tokens, whose length depends on the shape alone and whose sums are
  * added in order, so that the result does not depend on the number of threads. */
 typedef struct {
-    const cpu_table *cpu; /* what lays it out and runs it */
+    const cpu_table *cpu;  /* what lays it out and runs it */
+    const cpu_table *wide; /* the same or, for bf16, f32's: of landmarks, A and its inverse */
     atn_attention_desc desc;
     atn_attention_shape shape;
     bool normalise; /* SOFT++ */
     int threads;
     double s;
     int64_t m, block, chunk, chunks;
+    int64_t kernel_reals; /* elements of a block of P */
     int64_t kept; /* blocks of P that a thread keeps of a head that it computes as a whole */
     cpu_inverse_memory inverse;
     int64_t choice_count;
@@ -60,10 +62,12 @@ typedef struct {
     void *roots;      /* per head: D^1/2, m */
     void *sums;       /* per head and chunk: m x value_dim */
     void *weights;    /* per head: m x value_dim, what the kernel is multiplied by */
-    void *kernel;     /* per thread: 1 + kept blocks x padded */
-    int64_t transposed_reals;
-    void *transposed; /* per thread, for a factor: transposed_reals, the right-hand sides in the
-                         order of the pivots */
+    void *kernel;     /* per thread: 1 + kept blocks of P */
+    int64_t block_reals;
+    void *block_work; /* per thread, block_reals: for a factor the right-hand sides in the order of
+                         the pivots; in bf16 what a block needs besides P */
+    void *widened;    /* per thread, in bf16: Q of a head in f32 */
+    void *narrow_landmarks, *narrow_weights; /* per head, in bf16: L, (A+ U)^T, rows of whole pairs */
     void *scratch;    /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
@@ -143,7 +147,10 @@ struct cpu_table {
                                      int64_t m);
 
     /* SOFT and SOFT++: soft_layout adds up or hands out the memory, soft_forward runs and leaves
-     * each head's outcome in soft->inverse.infos. */
+     * each head's outcome in soft->inverse.infos. soft_open and its part of the layout compute
+     * landmarks, A and its inverse, for bf16 in f32. */
+    void (*soft_open_layout)(core_arena *arena, cpu_soft *soft);
+    atn_status (*soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *q);
     void (*soft_layout)(core_arena *arena, cpu_soft *soft);
     atn_status (*soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                                const atn_tensor *v, atn_tensor *out);
@@ -173,8 +180,8 @@ extern const cpu_table cpu_table_bf16_amx;
 /* Whether the processor has AMX and the system lets this process use it: asked once. */
 bool cpu_has_amx(void);
 
-/* The table of a dtype, in the context's instruction set. That of bf16 has heads_layout and
- * heads_forward alone, for the operators with ATN_CAN_CPU_BF16. */
+/* The table of a dtype, in the context's instruction set. That of bf16 has layout and forward
+ * alone, for the operators with ATN_CAN_CPU_BF16. */
 const cpu_table *cpu_table_get(const atn_context *context, atn_dtype dtype);
 
 #endif

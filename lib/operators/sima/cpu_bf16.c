@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/bf16.h"
+#include "cpu/heads.h"
 #include "operators/norms/cpu.h"
 #include "operators/sima/plan.h"
 

@@ -8,27 +8,12 @@
  * D^-1/2 X D^-1/2, and L by D^1/2 L. */
 #include "operators/soft/cpu.h"
 
-#include <string.h>
-
 #include "inverse/plan.h"
 #include "inverse/plan_cpu.h"
 #include "sampling/plan.h"
 
 /* Tokens per kernel block: 128 x 64 elements stay in a second-level cache of any size. */
 enum { BLOCK = 128 };
-
-/* Each chunk of tokens has partial sums of its own (m x value_dim). A chunk has at least CHUNK and
- * 32 m tokens, so that all partial sums take no more than 1/32 of the values, and a head has at
- * most MOST_CHUNKS chunks, so that their memory stops growing with n. */
-enum { CHUNK = 1024, CHUNK_PER_LANDMARK = 32, MOST_CHUNKS = 32 };
-
-/* A thread that computes a whole head keeps so much of P for its second pass. */
-enum { KEPT_BYTES = 1 << 22 };
-
-static int64_t round_up(int64_t value, int64_t multiple)
-{
-    return (value + multiple - 1) / multiple * multiple;
-}
 
 static bool is_factored(const cpu_soft *soft)
 {
@@ -45,35 +30,23 @@ static void take_backward(core_arena *arena, cpu_soft *soft)
     soft->grad_weights = core_take(arena, heads * m * dv, sizeof(real));
     soft->landmark_partials = core_take(arena, heads * soft->chunks * m * d, sizeof(real));
     soft->grad_landmarks = core_take(arena, heads * m * d, sizeof(real));
-    soft->slopes = core_take(arena, soft->threads * soft_block_reals(soft), sizeof(real));
+    soft->slopes = core_take(arena, soft->threads * soft->kernel_reals, sizeof(real));
     soft->grad_work = core_take(arena, soft->threads * soft->grad_reals, sizeof(real));
     soft->alpha_slopes = core_take(arena, heads, sizeof(double));
     soft->norm_sums = core_take(arena, heads * 2 * d, sizeof(double));
 }
 
-void R(soft_layout)(core_arena *arena, cpu_soft *soft)
+void R(soft_open_layout)(core_arena *arena, cpu_soft *soft)
 {
-    const atn_attention_shape *shape = &soft->shape;
-    int64_t m = soft->m, d = shape->dim, heads = soft_head_count(soft);
-    soft->block = BLOCK;
-    int64_t each = soft_block_reals(soft), most = KEPT_BYTES / (int64_t)sizeof(real);
-    soft->kept = soft_by_heads(soft) && each > 0
-                     ? soft_smaller(most / each, (shape->tokens + BLOCK - 1) / BLOCK)
-                     : 0;
-    int64_t least = m * CHUNK_PER_LANDMARK > CHUNK ? m * CHUNK_PER_LANDMARK : CHUNK;
-    int64_t share = (shape->tokens - 1) / MOST_CHUNKS + 1;
-    soft->chunk = round_up(share > least ? share : least, BLOCK);
-    soft->chunks = (shape->tokens + soft->chunk - 1) / soft->chunk;
-    int64_t dv = shape->value_dim;
-    int64_t scratch = R(gaussian_work)(m, d),
-            sampling = R(sample_work)(&soft->desc.sampling, shape->tokens, d);
+    int64_t m = soft->m, n = soft->shape.tokens, d = soft->shape.dim, heads = soft_head_count(soft);
+    int64_t scratch = R(gaussian_work)(m, d), sampling = R(sample_work)(&soft->desc.sampling, n, d);
     core_arena piece = {0};
     core_take(&piece, scratch > sampling ? scratch : sampling, sizeof(real));
     soft->scratch_bytes = piece.used;
-
-    cpu_inverse_layout(arena, soft->cpu, &soft->desc.inverse, REAL_DTYPE, m, heads, soft->threads,
+    arena->overflow |= piece.overflow;
+    cpu_inverse_layout(arena, soft->wide, &soft->desc.inverse, REAL_DTYPE, m, heads, soft->threads,
                        false, &soft->inverse);
-    soft->choice_count = core_sampling_choices(&soft->desc.sampling, shape->tokens);
+    soft->choice_count = core_sampling_choices(&soft->desc.sampling, n);
     soft->choices = core_take(arena, heads * soft->choice_count, sizeof *soft->choices);
     soft->landmarks = core_take(arena, heads * m * d, sizeof(real));
     soft->pivoted = core_take(arena, is_factored(soft) ? heads * m * d : 0, sizeof(real));
@@ -81,15 +54,23 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     soft->x = core_take(arena, heads * m * m, sizeof(real));
     soft->prepared = core_take(arena, heads * R(landmark_elements)(m, d), sizeof(real));
     soft->roots = core_take(arena, heads * m, sizeof(real));
+    soft->scratch = core_take(arena, soft->threads, soft->scratch_bytes);
+    bool widens = soft->desc.dtype != REAL_DTYPE;
+    soft->widened = core_take(arena, widens ? soft->threads * n * d : 0, sizeof(real));
+}
+
+void R(soft_layout)(core_arena *arena, cpu_soft *soft)
+{
+    int64_t m = soft->m, dv = soft->shape.value_dim, heads = soft_head_count(soft);
+    soft_divide_tokens(soft, BLOCK, BLOCK * R(landmark_padded)(m));
+    R(soft_open_layout)(arena, soft);
     soft->sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
     soft->weights = core_take(arena, heads * m * dv, sizeof(real));
     soft->kernel =
-        core_take(arena, soft->threads * (soft->kept + 1) * soft_block_reals(soft), sizeof(real));
-    soft->transposed_reals = is_factored(soft) ? m * whole_vectors(dv > BLOCK ? dv : BLOCK) : 0;
-    soft->transposed = core_take(arena, soft->threads * soft->transposed_reals, sizeof(real));
-    soft->scratch = core_take(arena, soft->threads, soft->scratch_bytes);
+        core_take(arena, soft->threads * (soft->kept + 1) * soft->kernel_reals, sizeof(real));
+    soft->block_reals = is_factored(soft) ? m * whole_vectors(dv > BLOCK ? dv : BLOCK) : 0;
+    soft->block_work = core_take(arena, soft->threads * soft->block_reals, sizeof(real));
     soft->nonfinite = core_take(arena, heads * soft->chunks, 1);
-    arena->overflow |= piece.overflow;
     if (soft->backward)
         take_backward(arena, soft);
 }
@@ -117,15 +98,33 @@ soft_head R(soft_head_of)(const cpu_soft *soft, int64_t head)
     return h;
 }
 
+/* A head's tokens, from bf16. */
+static const real *widen(const cpu_soft *soft, const atn_tensor *q, const uint16_t *tokens)
+{
+    real *to = soft_thread(soft->widened, q->rows * q->cols);
+    for (int64_t i = 0; i < q->rows; i++)
+        for (int64_t c = 0; c < q->cols; c++) {
+            union {
+                uint32_t bits;
+                float value;
+            } wide = {(uint32_t)tokens[i * q->row_stride + c] << 16};
+            to[i * q->cols + c] = (real)wide.value;
+        }
+    return to;
+}
+
 static void bottleneck(cpu_soft *soft, const atn_tensor *q, int64_t head)
 {
     soft_head h = R(soft_head_of)(soft, head);
     void *scratch = (char *)soft->scratch + soft->scratch_bytes * (size_t)omp_get_thread_num();
     const void *tokens = atn_tensor_matrix(q, head / q->heads, head % q->heads);
+    bool widens = q->dtype != REAL_DTYPE;
     R(sample)
-    (&soft->desc.sampling, q->rows, q->cols, tokens, q->row_stride, soft->m, h.landmarks, q->cols,
+    (&soft->desc.sampling, q->rows, q->cols, widens ? widen(soft, q, tokens) : tokens,
+     widens ? q->cols : q->row_stride, soft->m, h.landmarks, q->cols,
      soft->choices + head * soft->choice_count, scratch);
-    R(store)(soft->desc.storage, soft->m, q->cols, h.landmarks, q->cols);
+    R(store)
+    (widens ? ATN_STORAGE_BF16 : soft->desc.storage, soft->m, q->cols, h.landmarks, q->cols);
     R(gaussian_self)
     (soft->desc.distance, soft->s, soft->m, q->cols, h.landmarks, q->cols, h.a, soft->m, scratch);
     R(store)(soft->desc.storage, soft->m, soft->m, h.a, soft->m);
@@ -191,7 +190,7 @@ void R(soft_solve)(const soft_head *h, int64_t p, real *block)
     int64_t count = h->set.count, padded = h->set.padded, width = whole_vectors(p);
     if (!h->factor || count == 0)
         return;
-    real *transposed = soft_thread(h->soft->transposed, h->soft->transposed_reals);
+    real *transposed = soft_thread(h->soft->block_work, h->soft->block_reals);
     R(simd).transpose(p, count, block, padded, transposed, width);
     real_solve(CblasNoTrans, count, h->x, h->soft->m, width, transposed, width);
     R(simd).transpose(count, p, transposed, width, block, padded);
@@ -298,20 +297,6 @@ static void finish_chunk(cpu_soft *soft, const atn_tensor *out, int64_t head, in
     finish(soft, out, head, chunk, first, soft_chunk_end(soft, chunk) - first);
 }
 
-/* Sets all outputs of a head to NaN if it has NaN or infinity in its input or by overflow. */
-static void set_outputs_nan(cpu_soft *soft, atn_tensor *out, int64_t head)
-{
-    bool bad = false;
-    for (int64_t chunk = 0; chunk < soft->chunks; chunk++)
-        bad |= soft->nonfinite[head * soft->chunks + chunk];
-    if (!bad)
-        return;
-    soft->inverse.infos[head].status = ATN_NONFINITE;
-    for (int64_t t = 0; t < out->rows; t++)
-        for (int64_t c = 0; c < out->cols; c++)
-            soft_rows(out, head, t)[c] = (real)NAN;
-}
-
 static atn_status invert(atn_context *context, cpu_soft *soft)
 {
     int64_t b = soft->shape.batch, h = soft->shape.heads, m = soft->m;
@@ -336,38 +321,6 @@ atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *
     return ATN_OK;
 }
 
-/* One thread computes a whole head: P, or else Q, is still in a cache when it is read again. */
-static void forward_by_heads(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
-                             atn_tensor *out)
-{
-    int threads = soft->threads;
-    int64_t heads = soft_head_count(soft), chunks = soft->chunks;
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t i = 0; i < heads; i++) {
-        for (int64_t chunk = 0; chunk < chunks; chunk++)
-            first_pass(soft, q, v, i, chunk, true);
-        middle(soft, i);
-        for (int64_t chunk = 0; chunk < chunks; chunk++)
-            second_pass(soft, q, out, i, chunk, true);
-    }
-}
-
-static void forward_by_chunks(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
-                              atn_tensor *out)
-{
-    int threads = soft->threads;
-    int64_t heads = soft_head_count(soft), pieces = heads * soft->chunks;
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t i = 0; i < pieces; i++)
-        first_pass(soft, q, v, i / soft->chunks, i % soft->chunks, false);
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t i = 0; i < heads; i++)
-        middle(soft, i);
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t i = 0; i < pieces; i++)
-        second_pass(soft, q, out, i / soft->chunks, i % soft->chunks, false);
-}
-
 static void add_residuals(cpu_soft *soft, const atn_tensor *v, atn_tensor *out)
 {
     int threads = soft->threads;
@@ -383,19 +336,13 @@ static void add_residuals(cpu_soft *soft, const atn_tensor *v, atn_tensor *out)
 atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                            const atn_tensor *v, atn_tensor *out)
 {
-    int64_t heads = soft_head_count(soft);
-    int threads = soft->threads;
+    static const soft_passes passes = {first_pass, middle, second_pass};
     atn_status status = R(soft_open)(context, soft, q);
     if (status < 0)
         return status;
-    if (soft_by_heads(soft))
-        forward_by_heads(soft, q, v, out);
-    else
-        forward_by_chunks(soft, q, v, out);
+    soft_run_passes(&passes, soft, q, v, out);
     if (soft->desc.residual.data)
         add_residuals(soft, v, out);
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (int64_t i = 0; i < heads; i++)
-        set_outputs_nan(soft, out, i);
+    soft_set_outputs_nan(soft, out, (real)NAN);
     return ATN_OK;
 }

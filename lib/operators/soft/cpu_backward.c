@@ -96,7 +96,7 @@ static void sum_tokens(const call *c, int64_t piece, bool by_heads)
         R(soft_kernel)(&g.h, p, soft_rows(c->q, head, i), c->q->row_stride, features, ahead);
         if (g.h.factor) /* P itself is kept */
             features =
-                solved_copy(&g.h, p, features, soft_thread(soft->slopes, soft_block_reals(soft)));
+                solved_copy(&g.h, p, features, soft_thread(soft->slopes, soft->kernel_reals));
         add_product(&g.h, p, features, c->v, head, i, u);
         add_product(&g.h, p, features, c->dout, head, i, t);
     }
@@ -133,7 +133,7 @@ static void apply_inverse(const soft_head *h, const real *s, real *b)
         real_gemm(CblasNoTrans, CblasNoTrans, m, dv, m, h->x, m, s, dv, 0, b, dv);
         return;
     }
-    real *transposed = soft_thread(h->soft->transposed, h->soft->transposed_reals);
+    real *transposed = soft_thread(h->soft->block_work, h->soft->block_reals);
     for (int64_t i = 0; i < count; i++) {
         memcpy(transposed + i * width, s + i * dv, (size_t)dv * sizeof *s);
         memset(transposed + i * width + dv, 0, (size_t)(width - dv) * sizeof *transposed);
@@ -299,7 +299,7 @@ static void differentiate_tokens(const call *c, int64_t piece, bool by_heads)
     int64_t dv = soft->shape.value_dim, size = soft->m * soft->shape.dim;
     int64_t count = h->set.count, padded = h->set.padded, end = soft_chunk_end(soft, chunk);
     const atn_tensor *grad_q = c->gradients->q, *grad_v = c->gradients->v;
-    real *slopes = soft_thread(soft->slopes, soft_block_reals(soft));
+    real *slopes = soft_thread(soft->slopes, soft->kernel_reals);
     real *work = soft_thread(soft->grad_work, soft->grad_reals),
          *landmark_partials = g.landmark_partials + chunk * size;
     memset(landmark_partials, 0, (size_t)size * sizeof *landmark_partials);

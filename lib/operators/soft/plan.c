@@ -236,7 +236,7 @@ const operator_row core_soft = {
              .formula = "Y = K(Q,L) K(L,L)+ K(L,Q) V, K(x,y) = exp(-s |x-y|^2)",
              .source = "SOFT (IJCV) Eq. 4-9, Alg. 1-2",
              .parameters = "scale, distance, sampling, inverse, gradient, residual",
-             .capabilities = OPERATOR_BASICS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_CPU_BF16,
              .differentiable = SOFT_DIFFERENTIABLE,
              .unsupported = SOFT_UNSUPPORTED,
              .variants = variants,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plans SOFT and SOFT++ on the CPU (cpu.c and cpu_backward.c run them). */
+/* Plans SOFT and SOFT++ on the CPU (cpu.c, cpu_backward.c and cpu_bf16.c run them). */
 #include <string.h>
 
 #include "cpu/backend.h"
@@ -8,14 +8,30 @@
 #include "operators/soft/plan.h"
 #include "sampling/plan.h"
 
+/* In bf16 landmarks, A and A+ are f32, and what is built is the passes by an explicit A+. */
+static atn_status check_bf16(atn_context *context, const atn_attention_desc *desc)
+{
+    const atn_sampling_kind kind = desc->sampling.kind;
+    const char *what = desc->inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY
+                           ? "inverse pivoted-cholesky (cholesky and eig are as exact)"
+                       : kind == ATN_SAMPLING_CONV || kind == ATN_SAMPLING_CONV_CODE
+                           ? "sampling conv or conv-code"
+                       : desc->residual.data ? "residual filter"
+                                             : NULL;
+    if (desc->dtype != ATN_BF16 || !what)
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_UNSUPPORTED, "in bf16 the CPU has no %s", what);
+}
+
 static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, void *state)
 {
     cpu_soft *soft = state;
     core_soft_plan plan;
-    atn_status status = core_check_soft(context, desc, shape, &plan);
-    if (status != ATN_OK)
+    atn_status status = check_bf16(context, desc);
+    if (status != ATN_OK || (status = core_check_soft(context, desc, shape, &plan)) != ATN_OK)
         return status;
+    bool narrow = desc->dtype == ATN_BF16;
     if (desc->passes != ATN_SOFT_AUTO && desc->passes != ATN_SOFT_TILES)
         return core_fail(context, ATN_ERR_UNSUPPORTED,
                          "passes are %s, expected auto or tiles on "
@@ -23,13 +39,14 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                          atn_soft_passes_name(desc->passes));
     *soft = (cpu_soft){
         .cpu = cpu_table_get(context, desc->dtype),
+        .wide = cpu_table_get(context, narrow ? ATN_F32 : desc->dtype),
         .desc = plan.desc,
         .shape = *shape,
         .normalise = desc->op == ATN_SOFTPP,
         .threads = context->threads,
         .s = plan.s,
         .m = plan.m,
-        .backward = plan.backward,
+        .backward = plan.backward && !narrow,
     };
     double m = (double)soft->m + 64;
     double width = (double)shape->dim + (double)shape->value_dim + 64;
@@ -37,6 +54,8 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                            ? context->threads * (double)shape->tokens * m
                            : 0) ||
         core_too_large(context->threads * m * (256 + 2 * width)) ||
+        core_too_large(narrow ? context->threads * ((double)shape->tokens + 1024) * (m + width)
+                              : 0) ||
         core_inverse_too_large(soft->m, shape->batch * shape->heads, context->threads) ||
         (soft->backward && core_inverse_backward_too_large(&desc->inverse, desc->gradient, soft->m,
                                                            context->threads)))
@@ -84,5 +103,11 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
     return status < 0 ? status : outcome(context, soft, info);
 }
 
-const operator_family cpu_soft_family = {
-    sizeof(cpu_soft), prepare, layout, forward, backward, outcome, core_check_soft_backward};
+static atn_status check_backward(atn_context *context, const atn_attention_desc *desc)
+{
+    atn_status status = cpu_check_backward_dtype(context, desc);
+    return status == ATN_OK ? core_check_soft_backward(context, desc) : status;
+}
+
+const operator_family cpu_soft_family = {sizeof(cpu_soft), prepare, layout,        forward,
+                                         backward,         outcome, check_backward};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/bf16.h"
+#include "cpu/heads.h"
 #include "operators/checks.h"
 
 /* What belongs to a strip of queries and a block of keys stays in a second-level cache; a block of

@@ -27,7 +27,7 @@ const operator_row core_softpp = {
              .formula = "Y = K(Q,L) D^-1/2 K(L,L)+ D^-1/2 K(L,Q) V, D = diag(K(L,L) 1)",
              .source = "SOFT (IJCV) Eq. 17",
              .parameters = "scale, distance, sampling, inverse, gradient, residual",
-             .capabilities = OPERATOR_BASICS,
+             .capabilities = OPERATOR_BASICS | ATN_CAN_CPU_BF16,
              .differentiable = SOFT_DIFFERENTIABLE,
              .unsupported = SOFT_UNSUPPORTED,
              .variants = variants,
