@@ -77,7 +77,10 @@ typedef enum {
     X(ATN_ELU_STABLE, "stable", "exp(x)")                                                          \
     X(ATN_ELU_NAIVE, "naive", "(exp(x) - 1) + 1, as published: cancels to 0 for large -x")
 
-/* SOFT, SOFT++: how their two passes over the tokens run on CUDA.
+/* SOFT, SOFT++: how their two passes over the tokens run on CUDA. In bf16 on the CPU they round as
+ * fused does, for every shape and distance (direct ones come from products where that changes no
+ * kernel value by more than a quarter of a roundoff); there is no pivoted-cholesky, residual, conv
+ * or conv-code.
  *
  * fused: tensor cores, 16-byte accesses; a tile of K(Q,L) is formed, multiplied and discarded on
  * chip. bf16, f16 and tf32; distance expanded or clamped, not direct; at most 64 landmarks,

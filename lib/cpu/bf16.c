@@ -325,9 +325,8 @@ void R(narrow)(int64_t count, const float *x, real *out)
 }
 
 /* Rounds the transpose of LANES rows. */
-static inline __attribute__((always_inline)) void narrow_block(bits words[LANES], int64_t count,
-                                                               int64_t width, real *out,
-                                                               int64_t out_stride)
+static inline __attribute__((always_inline)) void
+narrow_block(bits words[LANES], int64_t count, int64_t width, real *out, int64_t out_stride)
 {
     transpose_words(words);
 #pragma GCC unroll 16

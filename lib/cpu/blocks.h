@@ -27,9 +27,9 @@ void R(gaussian_self)(atn_distance distance, double s, int64_t m, int64_t d, con
                       int64_t l_stride, void *a, int64_t a_stride, void *work);
 int64_t R(gaussian_work)(int64_t q, int64_t d);
 
-bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
-               int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
-               int64_t *choices, void *work);
+bool R(sample)(const atn_sampling *sampling, atn_dtype type, int64_t n, int64_t d,
+               const void *tokens, int64_t stride, int64_t m, void *landmarks,
+               int64_t landmark_stride, int64_t *choices, void *work);
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
 
 /* out (rows x cols) = X A, plus what out holds with add; X are `rows` tokens of `inner` channels, A

@@ -66,9 +66,10 @@ typedef struct {
     int64_t block_reals;
     void *block_work; /* per thread, block_reals: for a factor the right-hand sides in the order of
                          the pivots; in bf16 what a block needs besides P */
-    void *widened;    /* per thread, in bf16: Q of a head in f32 */
-    void *narrow_landmarks, *narrow_weights; /* per head, in bf16: L, (A+ U)^T, rows of whole pairs */
-    void *scratch;    /* per thread, scratch_bytes: sampling, A */
+    void *widened;    /* per thread, in bf16 if the sampling depends on Q: Q of a head in f32 */
+    void *narrow_landmarks,
+        *narrow_weights; /* per head, in bf16: L, (A+ U)^T, rows of whole pairs */
+    void *scratch;       /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
     bool backward;            /* whether there is memory for it: all that follows */
@@ -110,12 +111,13 @@ struct cpu_table {
                           int64_t l_stride, void *a, int64_t a_stride, void *work);
     int64_t (*gaussian_work)(int64_t q, int64_t d);
 
-    /* L of one head; choices receives what was chosen (core_sampling_choices), work: sample_work
+    /* L of one head, of tokens of this type or, unless the sampling depends on them, of bf16 for
+     * f32; choices receives what was chosen (core_sampling_choices), work: sample_work
      * elements, aligned for doubles. False if the sampling depends on the tokens and they hold NaN
      * or infinity: L is then NaN, and the choices are arbitrary. */
-    bool (*sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
-                   int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
-                   int64_t *choices, void *work);
+    bool (*sample)(const atn_sampling *sampling, atn_dtype type, int64_t n, int64_t d,
+                   const void *tokens, int64_t stride, int64_t m, void *landmarks,
+                   int64_t landmark_stride, int64_t *choices, void *work);
     int64_t (*sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
 
     /* w of atn_orthogonal_features, all three dense; work: orthogonal_work elements. */

@@ -7,15 +7,28 @@
 typedef struct {
     const atn_sampling *sampling;
     int64_t n, d, m, stride, landmark_stride;
-    const real *tokens;
+    const void *tokens; /* real, or bf16 if they are narrow */
+    bool narrow;
     real *landmarks, *work;
     int64_t *choices;
 } job;
 
-static void add_row(int64_t d, const real *row, real *sum)
+static inline real coordinate(const job *j, int64_t token, int64_t c)
 {
-    for (int64_t c = 0; c < d; c++)
-        sum[c] += row[c];
+    int64_t at = token * j->stride + c;
+    if (!j->narrow)
+        return ((const real *)j->tokens)[at];
+    union {
+        uint32_t bits;
+        float value;
+    } wide = {(uint32_t)((const uint16_t *)j->tokens)[at] << 16};
+    return (real)wide.value;
+}
+
+static void add_token(const job *j, int64_t token, real *sum)
+{
+    for (int64_t c = 0; c < j->d; c++)
+        sum[c] += coordinate(j, token, c);
 }
 
 /* sum / count for every coordinate. */
@@ -36,11 +49,11 @@ static void pool(const job *j)
     int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
     for (int64_t l = 0; l < j->m; l++) {
         real *sum = j->landmarks + l * j->landmark_stride;
-        const real *corner = j->tokens + (l / across * k * width + l % across * k) * j->stride;
+        int64_t corner = l / across * k * width + l % across * k;
         clear_row(j->d, sum);
         for (int64_t y = 0; y < k; y++)
             for (int64_t x = 0; x < k; x++)
-                add_row(j->d, corner + (y * width + x) * j->stride, sum);
+                add_token(j, corner + y * width + x, sum);
         divide_row(j->d, k * k, sum);
     }
 }
@@ -53,7 +66,7 @@ static void window(const job *j)
         real *sum = j->landmarks + l * j->landmark_stride;
         clear_row(j->d, sum);
         for (int64_t i = 0; i < count; i++)
-            add_row(j->d, j->tokens + (l * k + i) * j->stride, sum);
+            add_token(j, l * k + i, sum);
         divide_row(j->d, count, sum);
     }
 }
@@ -62,11 +75,11 @@ static void window(const job *j)
 static void gather_window(const job *j, int64_t l, real *window)
 {
     int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
-    const real *corner = j->tokens + (l / across * k * width + l % across * k) * j->stride;
+    int64_t corner = l / across * k * width + l % across * k;
     for (int64_t y = 0; y < k; y++)
         for (int64_t x = 0; x < k; x++)
             for (int64_t c = 0; c < j->d; c++)
-                window[c * k * k + y * k + x] = corner[(y * width + x) * j->stride + c];
+                window[c * k * k + y * k + x] = coordinate(j, corner + y * width + x, c);
 }
 
 static void conv(const job *j)
@@ -136,7 +149,7 @@ static void conv_code(const job *j)
 static void copy_row(const job *j, int64_t l, int64_t token)
 {
     for (int64_t c = 0; c < j->d; c++)
-        j->landmarks[l * j->landmark_stride + c] = j->tokens[token * j->stride + c];
+        j->landmarks[l * j->landmark_stride + c] = coordinate(j, token, c);
 }
 
 static void indices(const job *j)
@@ -188,11 +201,12 @@ static void reject_tokens(const job *j)
             j->landmarks[l * j->landmark_stride + c] = (real)NAN;
 }
 
-bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
-               int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
-               int64_t *choices, void *work)
+bool R(sample)(const atn_sampling *sampling, atn_dtype type, int64_t n, int64_t d,
+               const void *tokens, int64_t stride, int64_t m, void *landmarks,
+               int64_t landmark_stride, int64_t *choices, void *work)
 {
-    job j = {sampling, n, d, m, stride, landmark_stride, tokens, landmarks, work, choices};
+    job j = {sampling,           n,         d,    m,      stride, landmark_stride, tokens,
+             type != REAL_DTYPE, landmarks, work, choices};
     bool usable = !core_sampling_chooses(sampling->kind) || R(all_finite)(n, d, tokens, stride);
     if (usable)
         samplers[sampling->kind](&j);

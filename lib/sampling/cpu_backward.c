@@ -115,7 +115,7 @@ static void conv_code(const job *j)
     atn_sampling plain = *j->sampling;
     real *rows = j->work, *work = j->work + j->m * d; /* the convolution's output, computed again */
     plain.kind = ATN_SAMPLING_CONV;
-    R(sample)(&plain, j->n, d, j->tokens, j->stride, j->m, rows, d, NULL, work);
+    R(sample)(&plain, REAL_DTYPE, j->n, d, j->tokens, j->stride, j->m, rows, d, NULL, work);
     for (int64_t l = 0; l < j->m; l++)
         norm_gelu(d, j->sampling->norm_weight.data, j->sampling->norm_bias.data, rows + l * d,
                   j->landmarks + l * d, j->norm_sums);

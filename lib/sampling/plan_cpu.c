@@ -41,10 +41,10 @@ atn_status cpu_sample(atn_context *context, const atn_sampling *sampling, int64_
         /* no pointer arithmetic on null */
         int64_t *chosen = memory.chosen ? memory.chosen + thread * memory.choices : NULL;
         char *work = memory.work ? memory.work + memory.piece * (size_t)thread : NULL;
-        bad |=
-            !cpu->sample(sampling, n, d, atn_tensor_matrix(tokens, i / heads, i % heads),
-                         tokens->row_stride, m, atn_tensor_matrix(landmarks, i / heads, i % heads),
-                         landmarks->row_stride, chosen, work);
+        bad |= !cpu->sample(sampling, tokens->dtype, n, d,
+                            atn_tensor_matrix(tokens, i / heads, i % heads), tokens->row_stride, m,
+                            atn_tensor_matrix(landmarks, i / heads, i % heads),
+                            landmarks->row_stride, chosen, work);
     }
     core_release(context, block);
     return bad ? ATN_NONFINITE : ATN_OK;

@@ -19,8 +19,8 @@ attnum bench --dtype f16
 expect_usage '--dtype f16' '--device cuda'
 attnum bench operators gemm --dtype bf16
 expect_usage '--dtype bf16' 'not for gemm'
-attnum bench --operator softmax,soft/code --dtype bf16
-expect_usage '--dtype bf16' 'not for soft,' 'cpu-bf16'
+attnum bench --operator softmax,xnorm --dtype bf16
+expect_usage '--dtype bf16' 'not for xnorm,' 'cpu-bf16'
 attnum bench --variant chebyshev-2 --dtype bf16
 expect_usage '--dtype bf16' '--variant'
 attnum run accuracy/operators --dtype f16
@@ -147,9 +147,10 @@ done
 # ---- bf16 on the CPU: the operators that have it, forward, next to f32 ----
 attnum bench --quick --n 64 --m 4 --batch 1 --threads 1 --dtype f32,bf16 --out narrow
 expect_exit 0
-[ "$(grep ',bf16,' narrow/bench.csv | cut -d, -f1,2 | tr '\n' ' ')" = 'forward,softmax forward,sima ' ]
-check "softmax and sima alone, forward alone" $?
-[ "$(grep -c '^bf16 / f32,forward,' narrow/bench_ratios.csv)" -eq 2 ] && ! grep ',bf16,' narrow/bench.csv | grep -qv ',pass,'
+[ "$(grep ',bf16,' narrow/bench.csv | cut -d, -f1,2 | uniq | tr '\n' ' ')" = \
+    'forward,soft forward,softpp forward,softmax forward,sima ' ]
+check "these operators alone, forward alone" $?
+[ "$(grep '^bf16 / f32,forward,' narrow/bench_ratios.csv | cut -d, -f3 | uniq | wc -l)" -eq 4 ] && ! grep ',bf16,' narrow/bench.csv | grep -qv ',pass,'
 check "they pass, next to f32" $?
 
 attnum bench --quick --device cuda --operator soft --n 64 --m 4 --batch 1 --dtype bf16 --out passes

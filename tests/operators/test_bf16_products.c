@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products of bf16 matrices in one instruction set (a program for each, lib/meson.build): as a
- * plain loop in double, for sizes around whole vectors and tiles. A, B and C end where memory ends,
- * because no sanitizer sees what AMX reads, and what lies between the rows of C stays as it was. */
+/* What bf16.h offers, in one instruction set (a program for each, lib/meson.build): products, pairs
+ * and the Gaussian kernel, as plain loops in double, for sizes around whole vectors and tiles.
+ * Arrays end where memory ends, because no sanitizer sees what AMX reads, and what lies between the
+ * rows of a result stays as it was. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <criterion/criterion.h>
 #include <float.h>
@@ -210,6 +211,172 @@ Test(bf16_products, not_finite)
                 cr_expect_eq(isfinite(t.c[i * t.c_row + j]) != 0, (in_b ? j : i) != place[0],
                              "%d: %d, %d", k, (int)i, (int)j);
     }
+}
+
+/* ---- Pairs ---- */
+
+enum { MOST = 50, STEP = MOST + 5 }; /* rows and columns; from a row to the next one */
+
+/* Before the end of memory: rows of `width`, STEP apart. */
+static real *matrix_before(real *end, int64_t rows, int64_t width)
+{
+    return end - ((rows - 1) * STEP + width);
+}
+
+Test(bf16_products, pairs_of_every_size)
+{
+    enum { WIDTH = 70 }; /* of the pairs */
+    static bf16_pair pairs[MOST * WIDTH];
+    fill();
+    for (int64_t rows = 1; rows <= MOST; rows += rows < 18 ? 1 : 7)
+        for (int64_t columns = 1; columns <= MOST; columns++) {
+            const real *x = matrix_before(a_end, rows, columns);
+            int wrong = 0;
+            memset(pairs, 0xa5, sizeof pairs);
+            R(pair_columns)(rows, columns, x, STEP, pairs, WIDTH);
+            for (int64_t p = 0; p < MOST; p++)
+                for (int64_t r = 0; r < WIDTH; r++) {
+                    bf16_pair want = 0xa5a5a5a5;
+                    if (p < bf16_pairs(columns) && r < whole_vectors(rows)) {
+                        want = r < rows ? x[r * STEP + 2 * p] : 0;
+                        want |= r < rows && 2 * p + 1 < columns
+                                    ? (bf16_pair)x[r * STEP + 2 * p + 1] << 16
+                                    : 0;
+                    }
+                    wrong += pairs[p * WIDTH + r] != want;
+                }
+            memset(pairs, 0xa5, sizeof pairs);
+            R(pair_rows)(rows, columns, x, STEP, pairs, WIDTH);
+            for (int64_t p = 0; p < MOST; p++)
+                for (int64_t c = 0; c < WIDTH; c++) {
+                    bf16_pair want = p < bf16_pairs(rows) ? 0 : 0xa5a5a5a5;
+                    if (p < bf16_pairs(rows) && c < columns) {
+                        want = x[2 * p * STEP + c];
+                        want |= 2 * p + 1 < rows ? (bf16_pair)x[(2 * p + 1) * STEP + c] << 16 : 0;
+                    }
+                    wrong += pairs[p * WIDTH + c] != want;
+                }
+            cr_expect(wrong == 0, "%d x %d: %d wrong", (int)rows, (int)columns, wrong);
+        }
+}
+
+/* x has whole vectors of rows, and ends with them. */
+Test(bf16_products, rounded_transposes_of_every_size)
+{
+    fill();
+    for (int64_t rows = 1; rows <= MOST; rows += rows < 35 ? 1 : 5)
+        for (int64_t columns = 1; columns <= MOST; columns++) {
+            int64_t width = whole_vectors(rows);
+            const float *x = c_end - ((columns - 1) * C_ROW + width);
+            real *out = matrix_before(a_end, rows, columns), *first = a_end - A_SIZE;
+            int wrong = 0;
+            for (int i = 0; i < C_SIZE; i++) /* more digits than bf16 has */
+                c_end[i - C_SIZE] = before[i] * (1 + (float)(i % 97) * 0x1p-10F);
+            memset(first, 0xa5, A_SIZE * sizeof *first);
+            R(narrow_transposed)(rows, columns, x, C_ROW, out, STEP);
+            for (real *at = first; at < a_end; at++) {
+                int64_t i = at < out ? -1 : (at - out) / STEP, j = at < out ? 0 : (at - out) % STEP;
+                float want = i < 0 || j >= columns ? 0 : x[j * C_ROW + i];
+                atn_storage_round(ATN_STORAGE_BF16, 1, &want);
+                wrong += i < 0 || j >= columns ? *at != 0xa5a5 : bf16_value(*at) != want;
+            }
+            cr_expect(wrong == 0, "%d x %d: %d wrong", (int)rows, (int)columns, wrong);
+        }
+}
+
+/* ---- The Gaussian kernel ---- */
+
+Test(bf16_products, squared_distances)
+{
+    fill();
+    for (int64_t count = SIMD_COLUMNS; count <= COLUMNS; count += SIMD_COLUMNS)
+        for (int64_t pairs = 1; pairs <= PAIRS; pairs += pairs < 5 ? 1 : 7) {
+            const bf16_pair *x = b_end - ((pairs - 1) * B_WIDTH + count);
+            const real *l = a_end - 2 * pairs;
+            float *norms = c_end - count, *direct = norms - count, *expanded = direct - count;
+            float largest = R(pair_norms)(count, pairs, x, B_WIDTH, norms), most = 0;
+            double l_norm = 0, u = (double)(FLT_EPSILON / 2) * (double)(2 * pairs + 3);
+            for (int64_t p = 0; p < 2 * pairs; p++)
+                l_norm += (double)bf16_value(l[p]) * (double)bf16_value(l[p]);
+            R(pair_distances)(count, pairs, x, B_WIDTH, l, direct);
+            double norm[COLUMNS] = {0}, squared[COLUMNS] = {0};
+            for (int64_t i = 0; i < count; i++) {
+                float product = 0;
+                for (int64_t p = 0; p < 2 * pairs; p++) {
+                    bf16_pair pair = x[p / 2 * B_WIDTH + i];
+                    double value = (double)bf16_value((real)(p % 2 ? pair >> 16 : pair & 0xffff)),
+                           other = (double)bf16_value(l[p]);
+                    norm[i] += value * value;
+                    squared[i] += (value - other) * (value - other);
+                    product += (float)(value * other);
+                }
+                expanded[i] = product;
+                most = norms[i] > most ? norms[i] : most;
+                cr_expect(fabs((double)norms[i] - norm[i]) <= u * norm[i]);
+                cr_expect(fabs((double)direct[i] - squared[i]) <= u * squared[i]);
+            }
+            cr_expect_eq(largest, most);
+            R(expand_distances)(count, norms, (float)l_norm, false, expanded, expanded);
+            for (int64_t i = 0; i < count; i++)
+                cr_expect(fabs((double)expanded[i] - squared[i]) <= 2 * u * (norm[i] + l_norm));
+        }
+}
+
+/* The last token is not finite, or the square of a number is not. */
+Test(bf16_products, norms_that_are_not_finite)
+{
+    static const real bad[] = {0x7fc0, 0xffc0, 0x7f80, 0xff80, 0x6000};
+    enum { PLACES = 4 };
+    for (int k = 0; k < 5 * PLACES; k++) {
+        static const int columns[PLACES] = {0, 7, 16, 31};
+        fill();
+        bf16_pair *x = b_end - (2 * B_WIDTH + 32), *at = x + k % 3 * B_WIDTH + columns[k / 5];
+        *at = k % 2 ? (bf16_pair)bad[k % 5] << 16 : bad[k % 5];
+        cr_expect(isnan(R(pair_norms)(32, 3, x, B_WIDTH, c_end - 32)), "%d", k);
+    }
+}
+
+/* Negative squares, which rounding makes, are 0 with clamp. NaN stays. */
+Test(bf16_products, clamped_distances)
+{
+    fill();
+    float *x = c_end - 32, *norms = x - 32;
+    for (int clamp = 0; clamp < 2; clamp++) {
+        for (int i = 0; i < 32; i++) {
+            norms[i] = (float)i;
+            x[i] = 16;
+        }
+        x[31] = NAN;
+        R(expand_distances)(32, norms, 16, clamp, x, x);
+        for (int i = 0; i < 31; i++)
+            cr_expect_eq(x[i], clamp && i < 16 ? 0 : (float)(i - 16));
+        cr_expect(isnan(x[31]));
+    }
+}
+
+Test(bf16_products, kernel_values)
+{
+    static const double scales[] = {0, 1e-300, 0x1p-60, 0.3, 1, 7, 1e20, 1e300};
+    fill();
+    for (int64_t count = SIMD_COLUMNS; count <= 5 * SIMD_COLUMNS; count += SIMD_COLUMNS)
+        for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+            float *x = c_end - count;
+            real *out = a_end - count;
+            for (int64_t i = 0; i < count; i++)
+                x[i] = i == 3   ? 0
+                       : i == 5 ? INFINITY
+                       : i == 7 ? NAN
+                                : fabsf(before[i]) * (float)(i + 1);
+            R(gaussian_weights)(count, scales[k], x, out);
+            for (int64_t i = 0; i < count; i++) {
+                double got = (double)bf16_value(out[i]), want = exp(-scales[k] * (double)x[i]);
+                bool any = i == 7 || (i == 5 && scales[k] < 1e-100);
+                cr_expect(any || fabs(got - want) <= 0x1.02p-8 * want + 0x1p-126,
+                          "exp(-%g %g) = %g", scales[k], (double)x[i], got);
+                cr_expect(i != 3 || got == 1);
+                cr_expect(i != 7 || isnan(got));
+            }
+        }
 }
 
 /* The second products of the pairs cancel: added up by themselves, as AMX does, they leave a logit

@@ -58,9 +58,9 @@ Test(registry, what_each_operator_can)
     const struct {
         unsigned can, differentiable;
     } claims[] = {
-        [ATN_SOFT] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
+        [ATN_SOFT] = {N, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
                              bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
-        [ATN_SOFTPP] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
+        [ATN_SOFTPP] = {N, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
                                bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
         [ATN_GAUSSIAN] = {M | X | L, 0},
         [ATN_SOFTMAX] = {M | X | L | C | N, 0},

@@ -123,8 +123,8 @@ static void expect(atn_context *context, const fixture_soft *f, double *want, do
     atn_attention_inputs inputs = {.q = &all_q, .v = &all_v};
     cr_assert_eq(atn_attention_forward(plan, &inputs, &y, NULL), ATN_OK);
     atn_plan_free(plan);
-    cr_assert_eq(
-        atn_gaussian_self(context, ATN_DISTANCE_DIRECT, f->desc.scale_value, &to, &a_view), ATN_OK);
+    cr_assert_eq(atn_gaussian_self(context, ATN_DISTANCE_DIRECT, f->desc.scale_value, &to, &a_view),
+                 ATN_OK);
     cr_assert_eq(atn_inverse(context, &desc.inverse, &a_view, &x_view, NULL, NULL), ATN_OK);
 
     double u = atn_dtype_roundoff(ATN_BF16);
@@ -198,7 +198,8 @@ static void check_row(const atn_context_options *options, int op, atn_distance d
     atn_context *context;
     if (atn_context_create(options, &context) != ATN_OK)
         return; /* the processor lacks the set */
-    fixture_soft f = make(op, distance, &rows[index], index % GUARDED_LAYOUT_COUNT, (uint64_t)index);
+    fixture_soft f =
+        make(op, distance, &rows[index], index % GUARDED_LAYOUT_COUNT, (uint64_t)index);
     int64_t count = f.c.batch * f.c.heads * f.n * f.c.value_dim;
     double *want = data_allocate(count), *sigma = data_allocate(count), *got = data_allocate(count);
     double worst = 0, size = 0, expected = 0;
@@ -264,8 +265,8 @@ Test(soft_bf16, a_head_that_is_not_finite)
             cr_expect_eq(fixture_soft_run(&f, context), ATN_NONFINITE, "%d", k);
             for (int64_t i = 0; i < 6 * f.n * r.value_dim; i++) {
                 int64_t head = i / (f.n * r.value_dim);
-                double y = guarded_at(&f.out, head / 3, head % 3, i / r.value_dim % f.n,
-                                      i % r.value_dim);
+                double y =
+                    guarded_at(&f.out, head / 3, head % 3, i / r.value_dim % f.n, i % r.value_dim);
                 cr_expect_eq(isnan(y), head == 1, "%d: head %d", k, (int)head);
             }
             for (int head = 0; head < 6; head++)

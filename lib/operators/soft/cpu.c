@@ -20,6 +20,12 @@ static bool is_factored(const cpu_soft *soft)
     return soft->desc.inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY;
 }
 
+/* Whether the tokens are bf16 and the landmarks depend on them. */
+static bool needs_wide_tokens(const cpu_soft *soft)
+{
+    return soft->desc.dtype != REAL_DTYPE && core_sampling_chooses(soft->desc.sampling.kind);
+}
+
 /* The additional memory of backward. */
 static void take_backward(core_arena *arena, cpu_soft *soft)
 {
@@ -55,8 +61,8 @@ void R(soft_open_layout)(core_arena *arena, cpu_soft *soft)
     soft->prepared = core_take(arena, heads * R(landmark_elements)(m, d), sizeof(real));
     soft->roots = core_take(arena, heads * m, sizeof(real));
     soft->scratch = core_take(arena, soft->threads, soft->scratch_bytes);
-    bool widens = soft->desc.dtype != REAL_DTYPE;
-    soft->widened = core_take(arena, widens ? soft->threads * n * d : 0, sizeof(real));
+    soft->widened =
+        core_take(arena, needs_wide_tokens(soft) ? soft->threads * n * d : 0, sizeof(real));
 }
 
 void R(soft_layout)(core_arena *arena, cpu_soft *soft)
@@ -118,13 +124,14 @@ static void bottleneck(cpu_soft *soft, const atn_tensor *q, int64_t head)
     soft_head h = R(soft_head_of)(soft, head);
     void *scratch = (char *)soft->scratch + soft->scratch_bytes * (size_t)omp_get_thread_num();
     const void *tokens = atn_tensor_matrix(q, head / q->heads, head % q->heads);
-    bool widens = q->dtype != REAL_DTYPE;
+    bool widens = needs_wide_tokens(soft);
     R(sample)
-    (&soft->desc.sampling, q->rows, q->cols, widens ? widen(soft, q, tokens) : tokens,
-     widens ? q->cols : q->row_stride, soft->m, h.landmarks, q->cols,
-     soft->choices + head * soft->choice_count, scratch);
+    (&soft->desc.sampling, widens ? REAL_DTYPE : q->dtype, q->rows, q->cols,
+     widens ? widen(soft, q, tokens) : tokens, widens ? q->cols : q->row_stride, soft->m,
+     h.landmarks, q->cols, soft->choices + head * soft->choice_count, scratch);
     R(store)
-    (widens ? ATN_STORAGE_BF16 : soft->desc.storage, soft->m, q->cols, h.landmarks, q->cols);
+    (soft->desc.dtype == ATN_BF16 ? ATN_STORAGE_BF16 : soft->desc.storage, soft->m, q->cols,
+     h.landmarks, q->cols);
     R(gaussian_self)
     (soft->desc.distance, soft->s, soft->m, q->cols, h.landmarks, q->cols, h.a, soft->m, scratch);
     R(store)(soft->desc.storage, soft->m, soft->m, h.a, soft->m);

@@ -40,8 +40,7 @@ static int64_t larger(int64_t a, int64_t b)
 
 static narrow_head head_of(const cpu_soft *soft, int64_t head)
 {
-    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim,
-            padded = whole_vectors(m);
+    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim, padded = whole_vectors(m);
     narrow_head h = {.soft = soft,
                      .m = m,
                      .d = d,
@@ -73,8 +72,8 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     soft_divide_tokens(soft, BLOCK, m * STRIDE);
     soft->wide->soft_open_layout(arena, soft);
     narrow_head h = head_of(&(cpu_soft){.shape = soft->shape, .m = m}, 0);
-    int64_t words = (larger(h.token_pairs, h.row_pairs) + larger(m, h.dv) + 1) * STRIDE +
-                    BLOCK / 2 * h.width;
+    int64_t words =
+        (larger(h.token_pairs, h.row_pairs) + larger(m, h.dv) + 1) * STRIDE + BLOCK / 2 * h.width;
     soft->block_reals = 2 * words;
     soft->block_work = core_take(arena, threads * words, sizeof(float));
     soft->kernel = core_take(arena, threads * (soft->kept + 1) * soft->kernel_reals, sizeof(real));
@@ -99,7 +98,8 @@ static void narrow_landmarks(const cpu_soft *soft, int64_t head)
 
 /* Whether |q|^2 + |l|^2 - 2 q.l, whose error is at most 2 d + 3 roundoffs of f32 of |q|^2 + |l|^2,
  * changes exp(-s |q - l|^2) by at most a quarter of bf16's roundoff, 2^-10: then direct distances
- * would not show in P. A small s keeps products that count as 0, those below 2^-126, from mattering. */
+ * would not show in P. A small s keeps products that count as 0, those below 2^-126, from
+ * mattering. */
 static bool products_suffice(const narrow_head *h, float token_norm)
 {
     double norm = (double)token_norm, s = h->soft->s, largest = 0;
@@ -119,18 +119,16 @@ static bool kernel_rows(const narrow_head *h, const memory *t, int64_t p, const 
     bool direct = soft->desc.distance == ATN_DISTANCE_DIRECT && !products_suffice(h, largest);
     if (!direct)
         R(multiply_pairs_any_order)
-        (&(bf16_terms){h->m, columns, h->token_pairs, h->landmarks, 2 * h->token_pairs, 2,
-                       t->tokens, STRIDE, false, t->products, STRIDE});
+    (&(bf16_terms){h->m, columns, h->token_pairs, h->landmarks, 2 * h->token_pairs, 2, t->tokens,
+                   STRIDE, false, t->products, STRIDE});
     for (int64_t i = 0; i < h->m; i++) {
         float *squares = t->products + i * STRIDE;
         if (direct)
             R(pair_distances)
-            (columns, h->token_pairs, t->tokens, STRIDE, h->landmarks + i * 2 * h->token_pairs,
-             squares);
-        else
-            R(expand_distances)
-            (columns, t->norms, h->norms[i], soft->desc.distance != ATN_DISTANCE_EXPANDED, squares,
-             squares);
+        (columns, h->token_pairs, t->tokens, STRIDE, h->landmarks + i * 2 * h->token_pairs,
+         squares);
+        else R(expand_distances)(columns, t->norms, h->norms[i],
+                                 soft->desc.distance != ATN_DISTANCE_EXPANDED, squares, squares);
         R(gaussian_weights)(columns, soft->s, squares, rows + i * STRIDE);
     }
     return !isnan(largest) || R(all_finite)(p, h->d, tokens, stride);

@@ -51,11 +51,10 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     double m = (double)soft->m + 64;
     double width = (double)shape->dim + (double)shape->value_dim + 64;
     if (core_too_large(core_sampling_chooses(desc->sampling.kind)
-                           ? context->threads * (double)shape->tokens * m
+                           ? context->threads * (double)shape->tokens * (m + (double)shape->dim)
                            : 0) ||
         core_too_large(context->threads * m * (256 + 2 * width)) ||
-        core_too_large(narrow ? context->threads * ((double)shape->tokens + 1024) * (m + width)
-                              : 0) ||
+        core_too_large(narrow ? context->threads * 1024 * (m + width) : 0) ||
         core_inverse_too_large(soft->m, shape->batch * shape->heads, context->threads) ||
         (soft->backward && core_inverse_backward_too_large(&desc->inverse, desc->gradient, soft->m,
                                                            context->threads)))
