@@ -408,3 +408,32 @@ Test(bf16_products, softmax_takes_amx_where_it_is)
     atn_plan_free(plan);
     atn_context_free(context);
 }
+
+/* Two tokens x (1, 1), which is the landmark, and x (1, 2): Y = exp(-s x^2) for the second one if V
+ * is 1 and 0. x = 1.5 2^-64: its square is subnormal, and products like it may count as 0. */
+Test(bf16_products, soft_takes_no_subnormal_products)
+{
+    enum { X = (127 - 64) << 7 | 0x40, TWICE = (128 - 64) << 7 | 0x40, ONE = 0x3f80 };
+    static real q[] = {X, X, X, TWICE}, v[] = {ONE, 0}, y[2];
+    atn_context_options options = {.threads = 1, .isa = isa};
+    atn_context *context;
+    atn_plan *plan;
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_BF16);
+    atn_attention_shape shape = {1, 1, 2, 2, 1, 0};
+    atn_tensor tokens = atn_tensor_dense(q, ATN_BF16, 1, 1, 2, 2);
+    atn_tensor values = atn_tensor_dense(v, ATN_BF16, 1, 1, 2, 1);
+    atn_tensor out = atn_tensor_dense(y, ATN_BF16, 1, 1, 2, 1);
+    desc.scale = ATN_SCALE_VALUE;
+    desc.scale_value = 0x1p128 / 2.25;
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 1};
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_CHOLESKY);
+    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(atn_attention_forward(plan, &(atn_attention_inputs){.q = &tokens, .v = &values},
+                                       &out, NULL),
+                 ATN_OK);
+    cr_expect(fabs((double)bf16_value(y[1]) - exp(-1)) < 0x1p-8, "%g, not %g",
+              (double)bf16_value(y[1]), exp(-1));
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
