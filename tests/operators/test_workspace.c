@@ -5,20 +5,29 @@
 #include "attention_run.h"
 #include "fixture.h"
 
+/* bf16 has neither residual nor convolution. */
 static attention_case make(int op, int variant, atn_dtype dtype, int64_t tokens)
 {
+    bool wide = dtype != ATN_BF16;
     attention_choice choice = {.op = (atn_operator)op,
                                .variant = variant,
                                .dtype = dtype,
                                .shape = {2, 2, tokens, 5, 3, 0},
                                .cross = true,
-                               .optional = true,
-                               .sampling = ATN_SAMPLING_CONV_CODE,
+                               .optional = wide,
+                               .sampling = wide ? ATN_SAMPLING_CONV_CODE : ATN_SAMPLING_KMEANS,
                                .seed = 50};
     return attention_case_make(&choice);
 }
 
 /* ---- Memory ---- */
+
+/* Whether the CPU computes the operator's forward pass in it. */
+static bool has_type(int op, atn_dtype dtype)
+{
+    return dtype < ATN_CPU_DTYPE_COUNT ||
+           atn_operator_get((atn_operator)op)->capabilities & ATN_CAN_CPU_BF16;
+}
 
 /* A plan's memory is what was foretold; calls take none and stay within it. */
 static void check_memory(int op, int variant, atn_dtype dtype)
@@ -40,7 +49,8 @@ static void check_memory(int op, int variant, atn_dtype dtype)
               attention_case_label(&c), cost.workspace_bytes, counts.last_bytes);
     int64_t calls = counts.calls;
     cr_expect(atn_attention_forward(plan, &inputs, &r.out.view, NULL) >= 0);
-    cr_expect(atn_attention_backward(plan, &inputs, &r.dout.view, &gradients, NULL) >= 0);
+    atn_status backward = atn_attention_backward(plan, &inputs, &r.dout.view, &gradients, NULL);
+    cr_expect(dtype == ATN_BF16 ? backward == ATN_ERR_UNSUPPORTED : backward >= 0);
     cr_expect_eq(counts.calls, calls, "%s: %ld allocations in calls", attention_case_label(&c),
                  (long)(counts.calls - calls));
     atn_plan_free(plan);
@@ -53,33 +63,40 @@ static void check_memory(int op, int variant, atn_dtype dtype)
 
 Test(workspace, memory_is_taken_once_and_as_foretold)
 {
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
              variant++)
             check_memory(op, variant, (atn_dtype)(variant % ATN_CPU_DTYPE_COUNT));
+        if (has_type(op, ATN_BF16))
+            check_memory(op, 0, ATN_BF16);
+    }
 }
 
 /* For many tokens, twice as many take no more memory, forward and backward, but of lsh, which sorts
  * them, of linformer, whose projections have a row for each, and of softmax, which keeps four
- * numbers per query of each of the 4 heads. */
+ * numbers per query of each of the 4 heads for backward. */
 Test(workspace, memory_does_not_grow_with_tokens)
 {
+    static const atn_dtype dtypes[] = {ATN_F32, ATN_BF16};
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+    for (int k = 0; k < 2 * ATN_OPERATOR_COUNT; k++) {
+        int op = k / 2;
         attention_choice choice = {.op = (atn_operator)op,
-                                   .dtype = ATN_F32,
+                                   .dtype = dtypes[k % 2],
                                    .shape = {2, 2, 64, 5, 3, 0},
                                    .sampling = ATN_SAMPLING_FIRST};
+        if (op == ATN_LSH || op == ATN_LINFORMER || !has_type(op, choice.dtype))
+            continue;
         attention_case c = attention_case_make(&choice);
         double bytes[2] = {0};
-        for (int i = 0; i < 2 && op != ATN_LSH && op != ATN_LINFORMER; i++) {
+        for (int i = 0; i < 2; i++) {
             atn_cost cost = {0};
             c.shape.tokens = c.shape.key_tokens = INT64_C(262144) << i;
             cr_expect_eq(atn_attention_cost(context, &c.desc, &c.shape, &cost), ATN_OK, "%s: %s",
                          attention_case_label(&c), atn_last_error(context));
             bytes[i] = cost.workspace_bytes;
         }
-        double per_query = op == ATN_SOFTMAX ? 4 * 4 * sizeof(float) : 0;
+        double per_query = op == ATN_SOFTMAX && choice.dtype == ATN_F32 ? 4 * 4 * sizeof(float) : 0;
         cr_expect_eq(bytes[1] - bytes[0], 262144 * per_query, "%s: %g bytes, then %g",
                      attention_case_label(&c), bytes[0], bytes[1]);
         attention_case_free(&c);
