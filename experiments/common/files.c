@@ -162,9 +162,9 @@ static int report_path(const char *path, const char *what)
     return EXIT_ENVIRONMENT;
 }
 
-/* Locks the file unless another process keeps its lock. A run that was killed leaves the lock, for
- * a moment, to a child that it had forked and that has not yet run its program: hence the wait. A
- * file system without locks counts as locked. */
+/* Locks the file, unless another process keeps its lock for two seconds: a run that was killed
+ * leaves it, for a moment, to a child that it had forked, until that has been killed, too, or runs
+ * its own program. A file system without locks counts as locked. */
 static bool lock_file(int file)
 {
     enum { ATTEMPTS = 200 };

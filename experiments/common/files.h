@@ -30,7 +30,8 @@ char *files_read(const char *path, const char *expected, size_t *size);
 char *files_read_descriptor(const char *path, int file, size_t *size);
 
 /* Opens a file for reading and appending, creates it if necessary, and locks it against other calls
- * of this function. Closing the last descriptor releases the lock. *file: -1 on failure. */
+ * of this function, which wait for two seconds and then fail. Closing the last descriptor releases
+ * the lock. *file: -1 on failure. */
 int files_open_locked(const char *path, int *file);
 
 typedef struct {

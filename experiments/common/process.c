@@ -115,6 +115,11 @@ int process_end(int code)
 
 /* ---- Other programs ---- */
 
+bool process_ends_with(pid_t parent)
+{
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
+}
+
 /* Runs the program; called in the child process. */
 static _Noreturn void become(char *const *argv, const char *folder, int to_stdout, int to_stderr)
 {
@@ -138,7 +143,7 @@ int process_run(char *const *argv, const char *folder, int to_stdout, int to_std
         *running = child;
     sigprocmask(SIG_SETMASK, &old, NULL);
     if (child == 0) {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        if (!process_ends_with(parent))
             _exit(PROCESS_NO_PROGRAM);
         become(argv, folder, to_stdout, to_stderr);
     }

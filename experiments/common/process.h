@@ -4,6 +4,9 @@
 #ifndef EXPERIMENTS_PROCESS_H
 #define EXPERIMENTS_PROCESS_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 /* Returns an exit code; on failure it has reported the reason. */
 int process_begin(void);
 
@@ -17,6 +20,10 @@ enum { PROCESS_NOT_ENDED = -1, PROCESS_NO_PROGRAM = 127 };
  * code, or one of those above. While it runs *running is its process id, for signal handlers. */
 int process_run(char *const *argv, const char *folder, int to_stdout, int to_stderr,
                 volatile int *running);
+
+/* In a child that was just forked: has it killed when its parent's thread ends, or the parent,
+ * whose descriptors and so locks it has. False if the parent has ended already. */
+bool process_ends_with(pid_t parent);
 
 /* The available memory of the machine in bytes; infinite if it is not known. */
 double process_available_memory(void);

@@ -197,11 +197,11 @@ static void measure(const cost_setting *s, bool backward, report *r)
 /* The child ends by _exit: stdio's buffers and exit handlers belong to its parent. A library that
  * lacks memory calls exit all the same: what that writes goes nowhere, and the parent says why.
  * What a sanitiser says is kept. */
-static _Noreturn void be_child(const cost_setting *s, bool backward, int to)
+static _Noreturn void be_child(pid_t parent, const cost_setting *s, bool backward, int to)
 {
     report r = {0};
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
+    if (!process_ends_with(parent) || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
         (!SANITISED && dup2(nowhere, STDERR_FILENO) < 0))
         _exit(1);
     close(nowhere);
@@ -217,9 +217,10 @@ static int start_child(const cost_setting *s, bool backward, pid_t *child)
     int ends[2] = {-1, -1};
 #pragma omp critical(start_child)
     if (pipe(ends) == 0) {
+        pid_t parent = getpid();
         *child = fork();
         if (*child == 0)
-            be_child(s, backward, ends[1]);
+            be_child(parent, s, backward, ends[1]);
         close(ends[1]);
         if (*child < 0) {
             close(ends[0]);

@@ -84,11 +84,11 @@ atn_device atn_context_device(const atn_context *context);
  * Contexts with different sets can be used together. Their results differ by rounding alone: base
  * of x86-64 rounds a product before it is added to a sum, the others do not; exp, sin and cos may
  * differ in their last bit. In bf16, avx512 needs AVX-512 BF16, too, which takes subnormal numbers
- * for 0; where the processor lacks it, avx2's code runs, and where it has AMX, too, softmax
- * multiplies by it, in another order. The first plan in bf16 asks Linux for AMX's registers; from
- * then on sigaltstack takes no stack smaller than sysconf(_SC_MINSIGSTKSZ), and where a thread
- * already has a smaller one, AMX is not used. BLAS and LAPACK choose sets of their own
- * (OPENBLAS_CORETYPE). A context for CUDA has a set for what it does on the host. */
+ * for 0; where the processor lacks it, avx2's code runs, and where it has AMX, too, softmax,
+ * soft and softpp multiply by it, in another order. The first plan in bf16 asks Linux for AMX's
+ * registers; from then on sigaltstack takes no stack smaller than sysconf(_SC_MINSIGSTKSZ), and
+ * where a thread already has a smaller one, AMX is not used. BLAS and LAPACK choose sets of their
+ * own (OPENBLAS_CORETYPE). A context for CUDA has a set for what it does on the host. */
 
 /* The set that a context made with this option computes in. For ATN_ISA_AUTO that is what the
  * environment variable ATTNUM_ISA names, as --isa of the program does, and the widest that build

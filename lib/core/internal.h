@@ -31,6 +31,15 @@ struct atn_context {
                          (core/timing.h) */
 };
 
+static inline float core_bf16_value(uint16_t x)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } wide = {(uint32_t)x << 16};
+    return wide.value;
+}
+
 /* The position that token i had before padding was removed; positions null: i. */
 static inline int64_t core_position(const int64_t *positions, int64_t i)
 {

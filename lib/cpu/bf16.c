@@ -237,8 +237,8 @@ static inline __attribute__((always_inline)) void transpose_words(bits rows[LANE
         for (int i = 0; i < LANES; i++)
             if (!(i & size)) {
                 bits first = rows[i], second = rows[i + size];
-                rows[i] = __builtin_shuffle(first, second, upper);
-                rows[i + size] = __builtin_shuffle(first, second, lower);
+                INTERLEAVE(LANES, rows[i], first, second, upper);
+                INTERLEAVE(LANES, rows[i + size], first, second, lower);
             }
     }
 }
@@ -393,7 +393,7 @@ void R(pair_distances)(int64_t count, int64_t pairs, const bf16_pair *x, int64_t
     for (int64_t i = 0; i < count; i += SIMD_COLUMNS) {
         lanes sums[SIMD_COLUMNS / LANES] = {{0}};
         for (int64_t p = 0; p < pairs; p++) {
-            float first = bf16_value(l[2 * p]), second = bf16_value(l[2 * p + 1]);
+            float first = core_bf16_value(l[2 * p]), second = core_bf16_value(l[2 * p + 1]);
             for (int v = 0; v < SIMD_COLUMNS / LANES; v++) {
                 bits pair = *(const bits *)(x + p * width + i + v * LANES);
                 lanes a = first_of(pair) - first, b = second_of(pair) - second;
@@ -478,7 +478,7 @@ static void add_magnitudes_wide(bool l1, int64_t rows, int64_t columns, const re
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < columns; e++) {
-            double value = (double)bf16_value(x[i * stride + e]);
+            double value = (double)core_bf16_value(x[i * stride + e]);
             sums[e] += l1 ? fabs(value) : value * value;
         }
 }

@@ -36,15 +36,6 @@ static inline int64_t bf16_pairs(int64_t count)
     return (count + 1) / 2;
 }
 
-static inline float bf16_value(real x)
-{
-    union {
-        uint32_t bits;
-        float value;
-    } wide = {(uint32_t)x << 16};
-    return wide.value;
-}
-
 /* Pairs of consecutive rows of X: to[p width + c] = (x[2 p][c], x[2 p + 1][c]), padded with 0. */
 void R(pair_rows)(int64_t rows, int64_t columns, const real *x, int64_t stride, bf16_pair *to,
                   int64_t width);

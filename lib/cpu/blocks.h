@@ -188,7 +188,7 @@ atn_status R(inverse_apply)(atn_context *context, const atn_inverse_desc *desc, 
 void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
 
 /* Computes all heads' landmarks, A, its inverse or factor, and the arrays derived from them for the
- * passes over the tokens, which may be bf16 for f32. Negative: LAPACK failed. */
+ * passes over the tokens. The tokens may be bf16 if this is f32. Negative: LAPACK failed. */
 atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *q);
 void R(soft_open_layout)(core_arena *arena, cpu_soft *soft);
 void R(soft_layout)(core_arena *arena, cpu_soft *soft);

@@ -5,19 +5,17 @@
 #include <omp.h>
 #include <string.h>
 
+/* SOFT and SOFT++ are not run here. */
 #ifdef REAL_BF16 /* those that have a cpu_bf16.c (ATN_CAN_CPU_BF16), forward only */
 static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_SOFTMAX] = &R(cpu_operator_softmax),
     [ATN_SIMA] = &R(cpu_operator_sima),
 };
-#define REAL_NAN ((real)0x7fc0)
 #else
-/* SOFT and SOFT++ are not run here. */
 #define HEADS_ROW(code, name)       &R(cpu_operator_##name),
 #define SOFT_ROW(code, name)        NULL,
 #define CPU_ROW(code, name, family) family##_ROW(code, name)
 static const head_operator *const operators[] = {OPERATOR_LIST(CPU_ROW)};
-#define REAL_NAN                    ((real)NAN)
 #endif
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)

@@ -18,6 +18,7 @@
 typedef float real;
 #define REAL_TYPE    f32
 #define REAL_DTYPE   ATN_F32
+#define REAL_NAN     ((real)NAN)
 #define real_exp     expf
 #define real_abs     fabsf
 #define real_sqrt    sqrtf
@@ -30,6 +31,7 @@ typedef float real;
 typedef double real;
 #define REAL_TYPE    f64
 #define REAL_DTYPE   ATN_F64
+#define REAL_NAN     ((real)NAN)
 #define real_exp     exp
 #define real_abs     fabs
 #define real_sqrt    sqrt
@@ -42,6 +44,7 @@ typedef double real;
 typedef uint16_t real; /* of memory only: bf16.h computes */
 #define REAL_TYPE  bf16
 #define REAL_DTYPE ATN_BF16
+#define REAL_NAN   ((real)0x7fc0)
 #else
 #error "compile with REAL_F32, REAL_F64 or REAL_BF16"
 #endif

@@ -57,16 +57,6 @@ static inline __attribute__((always_inline)) double add_wide(int count, wide *su
     return ends[0];
 }
 
-/* y = the lanes with these numbers, where a's are counted from 0 on and b's from `width` on. Clang
- * makes a shuffle of the loop; gcc does not. */
-#ifdef __clang__
-#define INTERLEAVE(width, y, a, b, numbers)                                                        \
-    for (int lane = 0; lane < (width); lane++)                                                     \
-    y[lane] = numbers[lane] < (width) ? a[numbers[lane]] : b[numbers[lane] - (width)]
-#else
-#define INTERLEAVE(width, y, a, b, numbers) y = __builtin_shuffle(a, b, numbers)
-#endif
-
 /* name(x): the sum of each vector's lanes, one vector for each lane of the result: halves are added
  * until one lane is left. */
 #define DEFINE_ADD_ACROSS(name, vector, integers, integer, width)                                  \

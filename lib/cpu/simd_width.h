@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The width of an instruction set's registers, and operations on them that have no name of their
- * own in the compiler: the larger and the smaller of two numbers (b where one of them is NaN) and
- * the exponential. */
+ * own in the compiler: the larger and the smaller of two numbers (b where one of them is NaN), the
+ * exponential, and lanes of two vectors. */
 #ifndef CPU_SIMD_WIDTH_H
 #define CPU_SIMD_WIDTH_H
 
@@ -100,6 +100,16 @@ static inline exp_lanes exp2_f32(exp_lanes x)
 #else
 #define LOG_OF_E_F32          1
 #define EXP_OF_F32(factor, x) EXP_F32((factor) * (x))
+#endif
+
+/* y = the lanes with these numbers, where a's are counted from 0 on and b's from `width` on. Clang
+ * makes a shuffle of the loop; gcc does not. */
+#ifdef __clang__
+#define INTERLEAVE(width, y, a, b, numbers)                                                        \
+    for (int lane = 0; lane < (width); lane++)                                                     \
+    y[lane] = numbers[lane] < (width) ? a[numbers[lane]] : b[numbers[lane] - (width)]
+#else
+#define INTERLEAVE(width, y, a, b, numbers) y = __builtin_shuffle(a, b, numbers)
 #endif
 
 #endif

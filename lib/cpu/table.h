@@ -60,8 +60,9 @@ typedef struct {
     void *a, *x;      /* per head: m x m; x holds A+ or the factor L */
     void *prepared;   /* per head: what landmark_prepare fills */
     void *roots;      /* per head: D^1/2, m */
-    void *sums;       /* per head and chunk: m x value_dim */
-    void *weights;    /* per head: m x value_dim, what the kernel is multiplied by */
+    void *sums;       /* per head and chunk: m x value_dim; in bf16 f32, rows of whole vectors */
+    void *weights;    /* per head: m x value_dim, what the kernel is multiplied by; in bf16 as sums,
+                         to be rounded */
     void *kernel;     /* per thread: 1 + kept blocks of P */
     int64_t block_reals;
     void *block_work; /* per thread, block_reals: for a factor the right-hand sides in the order of
@@ -111,10 +112,10 @@ struct cpu_table {
                           int64_t l_stride, void *a, int64_t a_stride, void *work);
     int64_t (*gaussian_work)(int64_t q, int64_t d);
 
-    /* L of one head, of tokens of this type or, unless the sampling depends on them, of bf16 for
-     * f32; choices receives what was chosen (core_sampling_choices), work: sample_work
-     * elements, aligned for doubles. False if the sampling depends on the tokens and they hold NaN
-     * or infinity: L is then NaN, and the choices are arbitrary. */
+    /* L of one head. type: that of the tokens, this table's or, in f32's, bf16 where the sampling
+     * does not depend on them; choices receives what was chosen (core_sampling_choices), work:
+     * sample_work elements, aligned for doubles. False if the sampling depends on the tokens and
+     * they hold NaN or infinity: L is then NaN, and the choices are arbitrary. */
     bool (*sample)(const atn_sampling *sampling, atn_dtype type, int64_t n, int64_t d,
                    const void *tokens, int64_t stride, int64_t m, void *landmarks,
                    int64_t landmark_stride, int64_t *choices, void *work);

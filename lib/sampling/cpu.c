@@ -18,11 +18,7 @@ static inline real coordinate(const job *j, int64_t token, int64_t c)
     int64_t at = token * j->stride + c;
     if (!j->narrow)
         return ((const real *)j->tokens)[at];
-    union {
-        uint32_t bits;
-        float value;
-    } wide = {(uint32_t)((const uint16_t *)j->tokens)[at] << 16};
-    return (real)wide.value;
+    return (real)core_bf16_value(((const uint16_t *)j->tokens)[at]);
 }
 
 static void add_token(const job *j, int64_t token, real *sum)
@@ -205,8 +201,17 @@ bool R(sample)(const atn_sampling *sampling, atn_dtype type, int64_t n, int64_t 
                const void *tokens, int64_t stride, int64_t m, void *landmarks,
                int64_t landmark_stride, int64_t *choices, void *work)
 {
-    job j = {sampling,           n,         d,    m,      stride, landmark_stride, tokens,
-             type != REAL_DTYPE, landmarks, work, choices};
+    job j = {.sampling = sampling,
+             .n = n,
+             .d = d,
+             .m = m,
+             .stride = stride,
+             .landmark_stride = landmark_stride,
+             .tokens = tokens,
+             .narrow = type != REAL_DTYPE,
+             .landmarks = landmarks,
+             .work = work,
+             .choices = choices};
     bool usable = !core_sampling_chooses(sampling->kind) || R(all_finite)(n, d, tokens, stride);
     if (usable)
         samplers[sampling->kind](&j);

@@ -6,6 +6,7 @@ folder=$(mktemp -d) || exit 3
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 3
 failures=0
+failed=
 command=
 
 # check NAME STATUS: counts and prints one check.
@@ -17,6 +18,8 @@ check() {
         sed 's/^/      stdout: /' stdout | head -n 5
         sed 's/^/      stderr: /' stderr | head -n 5
         failures=$((failures + 1))
+        failed="$failed
+FAIL  $command: $1"
     fi
 }
 
@@ -95,7 +98,8 @@ npy() {
     } >"$1"
 }
 
+# Names what failed once more, at the end of a long output.
 finish() {
-    echo "$failures checks failed"
+    echo "$failures checks failed$failed"
     [ "$failures" -eq 0 ]
 }

@@ -472,8 +472,10 @@ Test(sweep, a_lock_that_a_dying_process_has_is_waited_for)
     free(make_journal(&size));
     pid_t dying = fork();
     if (dying == 0) {
-        flock(open(in_folder(JOURNAL), O_RDWR), LOCK_EX | LOCK_NB);
-        raise(SIGSTOP);
+        bool locked = flock(open(in_folder(JOURNAL), O_RDWR), LOCK_EX | LOCK_NB) == 0;
+        if (locked)
+            raise(SIGSTOP);
+        _exit(1);
     }
     cr_assert(waitpid(dying, &status, WUNTRACED) == dying && WIFSTOPPED(status));
     pid_t run = start_child("--resume");

@@ -96,7 +96,7 @@ static void fill(void)
     for (int i = 1; i <= B_SIZE; i++)
         b_end[-i] = (bf16_pair)random_number() | (bf16_pair)random_number() << 16;
     for (int i = 0; i < C_SIZE; i++)
-        before[i] = bf16_value(random_number());
+        before[i] = core_bf16_value(random_number());
 }
 
 /* The last element of each matrix is the last of its memory. */
@@ -122,8 +122,9 @@ static double exact(const bf16_terms *t, int64_t i, int64_t j, double old, doubl
     for (int64_t k = 0; k < t->pairs; k++) {
         bf16_pair pair = t->b[k * t->b_width + j];
         const real *x = t->a + i * t->a_row + k * t->a_step;
-        double first = (double)bf16_value(x[0]) * (double)bf16_value((real)(pair & 0xffff));
-        double second = (double)bf16_value(x[1]) * (double)bf16_value((real)(pair >> 16));
+        double first =
+            (double)core_bf16_value(x[0]) * (double)core_bf16_value((real)(pair & 0xffff));
+        double second = (double)core_bf16_value(x[1]) * (double)core_bf16_value((real)(pair >> 16));
         want += first + second;
         size += fabs(first) + fabs(second);
     }
@@ -278,7 +279,7 @@ Test(bf16_products, rounded_transposes_of_every_size)
                 int64_t i = at < out ? -1 : (at - out) / STEP, j = at < out ? 0 : (at - out) % STEP;
                 float want = i < 0 || j >= columns ? 0 : x[j * C_ROW + i];
                 atn_storage_round(ATN_STORAGE_BF16, 1, &want);
-                wrong += i < 0 || j >= columns ? *at != 0xa5a5 : bf16_value(*at) != want;
+                wrong += i < 0 || j >= columns ? *at != 0xa5a5 : core_bf16_value(*at) != want;
             }
             cr_expect(wrong == 0, "%d x %d: %d wrong", (int)rows, (int)columns, wrong);
         }
@@ -297,15 +298,16 @@ Test(bf16_products, squared_distances)
             float largest = R(pair_norms)(count, pairs, x, B_WIDTH, norms), most = 0;
             double l_norm = 0, u = (double)(FLT_EPSILON / 2) * (double)(2 * pairs + 3);
             for (int64_t p = 0; p < 2 * pairs; p++)
-                l_norm += (double)bf16_value(l[p]) * (double)bf16_value(l[p]);
+                l_norm += (double)core_bf16_value(l[p]) * (double)core_bf16_value(l[p]);
             R(pair_distances)(count, pairs, x, B_WIDTH, l, direct);
             double norm[COLUMNS] = {0}, squared[COLUMNS] = {0};
             for (int64_t i = 0; i < count; i++) {
                 float product = 0;
                 for (int64_t p = 0; p < 2 * pairs; p++) {
                     bf16_pair pair = x[p / 2 * B_WIDTH + i];
-                    double value = (double)bf16_value((real)(p % 2 ? pair >> 16 : pair & 0xffff)),
-                           other = (double)bf16_value(l[p]);
+                    double value =
+                               (double)core_bf16_value((real)(p % 2 ? pair >> 16 : pair & 0xffff)),
+                           other = (double)core_bf16_value(l[p]);
                     norm[i] += value * value;
                     squared[i] += (value - other) * (value - other);
                     product += (float)(value * other);
@@ -369,7 +371,7 @@ Test(bf16_products, kernel_values)
                                 : fabsf(before[i]) * (float)(i + 1);
             R(gaussian_weights)(count, scales[k], x, out);
             for (int64_t i = 0; i < count; i++) {
-                double got = (double)bf16_value(out[i]), want = exp(-scales[k] * (double)x[i]);
+                double got = (double)core_bf16_value(out[i]), want = exp(-scales[k] * (double)x[i]);
                 bool any = i == 7 || (i == 5 && scales[k] < 1e-100);
                 cr_expect(any || fabs(got - want) <= 0x1.02p-8 * want + 0x1p-126,
                           "exp(-%g %g) = %g", scales[k], (double)x[i], got);
@@ -403,8 +405,8 @@ Test(bf16_products, softmax_takes_amx_where_it_is)
             plan, &(atn_attention_inputs){.q = &queries, .k = &keys, .v = &values}, &out, NULL),
         ATN_OK);
     double logit = isa == ATN_ISA_AVX512 && cpu_has_amx() ? 2 : 1, want = 1 / (1 + exp(-logit));
-    cr_expect(fabs((double)bf16_value(y[0]) - want) < 0x1p-7, "%g, not %g",
-              (double)bf16_value(y[0]), want);
+    cr_expect(fabs((double)core_bf16_value(y[0]) - want) < 0x1p-7, "%g, not %g",
+              (double)core_bf16_value(y[0]), want);
     atn_plan_free(plan);
     atn_context_free(context);
 }
@@ -432,8 +434,8 @@ Test(bf16_products, soft_takes_no_subnormal_products)
     cr_expect_eq(atn_attention_forward(plan, &(atn_attention_inputs){.q = &tokens, .v = &values},
                                        &out, NULL),
                  ATN_OK);
-    cr_expect(fabs((double)bf16_value(y[1]) - exp(-1)) < 0x1p-8, "%g, not %g",
-              (double)bf16_value(y[1]), exp(-1));
+    cr_expect(fabs((double)core_bf16_value(y[1]) - exp(-1)) < 0x1p-8, "%g, not %g",
+              (double)core_bf16_value(y[1]), exp(-1));
     atn_plan_free(plan);
     atn_context_free(context);
 }

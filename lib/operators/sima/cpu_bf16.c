@@ -79,7 +79,7 @@ static const real *load(const head *h, const memory *m, int64_t rows, const real
             int64_t count = head_smaller(HEAD_BLOCK, h->d - first);
             float divided[HEAD_BLOCK];
             for (int64_t e = 0; e < count; e++)
-                divided[e] = (float)((double)bf16_value(row[first + e]) / norms[first + e]);
+                divided[e] = (float)((double)core_bf16_value(row[first + e]) / norms[first + e]);
             R(narrow)(count, divided, row + first);
         }
     }

@@ -109,13 +109,8 @@ static const real *widen(const cpu_soft *soft, const atn_tensor *q, const uint16
 {
     real *to = soft_thread(soft->widened, q->rows * q->cols);
     for (int64_t i = 0; i < q->rows; i++)
-        for (int64_t c = 0; c < q->cols; c++) {
-            union {
-                uint32_t bits;
-                float value;
-            } wide = {(uint32_t)tokens[i * q->row_stride + c] << 16};
-            to[i * q->cols + c] = (real)wide.value;
-        }
+        for (int64_t c = 0; c < q->cols; c++)
+            to[i * q->cols + c] = (real)core_bf16_value(tokens[i * q->row_stride + c]);
     return to;
 }
 
@@ -350,6 +345,6 @@ atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tenso
     soft_run_passes(&passes, soft, q, v, out);
     if (soft->desc.residual.data)
         add_residuals(soft, v, out);
-    soft_set_outputs_nan(soft, out, (real)NAN);
+    soft_set_outputs_nan(soft, out);
     return ATN_OK;
 }

@@ -145,7 +145,7 @@ static inline void soft_run_passes(const soft_passes *passes, cpu_soft *soft, co
 }
 
 /* Sets all outputs of each head to NaN that has NaN or infinity in its input or by overflow. */
-static inline void soft_set_outputs_nan(cpu_soft *soft, atn_tensor *out, real nan)
+static inline void soft_set_outputs_nan(cpu_soft *soft, atn_tensor *out)
 {
     int threads = soft->threads;
     int64_t heads = soft_head_count(soft);
@@ -156,7 +156,7 @@ static inline void soft_set_outputs_nan(cpu_soft *soft, atn_tensor *out, real na
         soft->inverse.infos[i].status = ATN_NONFINITE;
         for (int64_t t = 0; t < out->rows; t++)
             for (int64_t c = 0; c < out->cols; c++)
-                soft_rows(out, i, t)[c] = nan;
+                soft_rows(out, i, t)[c] = REAL_NAN;
     }
 }
 

@@ -29,7 +29,7 @@ typedef struct {
     int64_t token_pairs, row_pairs; /* of d and of m */
     const real *landmarks;          /* m x 2 token_pairs */
     const float *norms;             /* of the landmarks, squared */
-    float *sums, *products;         /* of each chunk, X U: m x width */
+    float *sums, *weighted;         /* U of each chunk, X U: m x width */
     real *weights;                  /* (X U)^T: dv x 2 row_pairs */
 } narrow_head;
 
@@ -38,21 +38,27 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static narrow_head sizes_of(const cpu_soft *soft)
+{
+    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim;
+    return (narrow_head){.soft = soft,
+                         .m = m,
+                         .d = d,
+                         .dv = dv,
+                         .width = whole_vectors(dv),
+                         .token_pairs = bf16_pairs(d),
+                         .row_pairs = bf16_pairs(m)};
+}
+
 static narrow_head head_of(const cpu_soft *soft, int64_t head)
 {
-    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim, padded = whole_vectors(m);
-    narrow_head h = {.soft = soft,
-                     .m = m,
-                     .d = d,
-                     .dv = dv,
-                     .width = whole_vectors(dv),
-                     .token_pairs = bf16_pairs(d),
-                     .row_pairs = bf16_pairs(m)};
-    h.landmarks = (real *)soft->narrow_landmarks + head * m * 2 * h.token_pairs;
-    h.norms = (float *)soft->prepared + head * (d + 1) * padded + d * padded; /* landmark_set */
-    h.sums = (float *)soft->sums + head * soft->chunks * m * h.width;
-    h.products = (float *)soft->weights + head * m * h.width;
-    h.weights = (real *)soft->narrow_weights + head * dv * 2 * h.row_pairs;
+    narrow_head h = sizes_of(soft);
+    int64_t padded = whole_vectors(h.m);
+    h.landmarks = (real *)soft->narrow_landmarks + head * h.m * 2 * h.token_pairs;
+    h.norms = (float *)soft->prepared + head * (h.d + 1) * padded + h.d * padded; /* landmark_set */
+    h.sums = (float *)soft->sums + head * soft->chunks * h.m * h.width;
+    h.weighted = (float *)soft->weights + head * h.m * h.width;
+    h.weights = (real *)soft->narrow_weights + head * h.dv * 2 * h.row_pairs;
     return h;
 }
 
@@ -68,18 +74,18 @@ static memory memory_of(const narrow_head *h)
 
 void R(soft_layout)(core_arena *arena, cpu_soft *soft)
 {
-    int64_t m = soft->m, heads = soft_head_count(soft), threads = soft->threads;
-    soft_divide_tokens(soft, BLOCK, m * STRIDE);
-    soft->wide->soft_open_layout(arena, soft);
-    narrow_head h = head_of(&(cpu_soft){.shape = soft->shape, .m = m}, 0);
+    narrow_head h = sizes_of(soft);
+    int64_t heads = soft_head_count(soft), threads = soft->threads;
     int64_t words =
-        (larger(h.token_pairs, h.row_pairs) + larger(m, h.dv) + 1) * STRIDE + BLOCK / 2 * h.width;
+        (larger(h.token_pairs, h.row_pairs) + larger(h.m, h.dv) + 1) * STRIDE + BLOCK / 2 * h.width;
+    soft_divide_tokens(soft, BLOCK, h.m * STRIDE);
+    soft->wide->soft_open_layout(arena, soft);
     soft->block_reals = 2 * words;
     soft->block_work = core_take(arena, threads * words, sizeof(float));
     soft->kernel = core_take(arena, threads * (soft->kept + 1) * soft->kernel_reals, sizeof(real));
-    soft->sums = core_take(arena, heads * soft->chunks * m * h.width, sizeof(float));
-    soft->weights = core_take(arena, heads * m * h.width, sizeof(float));
-    soft->narrow_landmarks = core_take(arena, heads * m * 2 * h.token_pairs, sizeof(real));
+    soft->sums = core_take(arena, heads * soft->chunks * h.m * h.width, sizeof(float));
+    soft->weights = core_take(arena, heads * h.m * h.width, sizeof(float));
+    soft->narrow_landmarks = core_take(arena, heads * h.m * 2 * h.token_pairs, sizeof(real));
     soft->narrow_weights = core_take(arena, heads * h.dv * 2 * h.row_pairs, sizeof(real));
     soft->nonfinite = core_take(arena, heads * soft->chunks, 1);
 }
@@ -96,16 +102,17 @@ static void narrow_landmarks(const cpu_soft *soft, int64_t head)
     }
 }
 
-/* Whether |q|^2 + |l|^2 - 2 q.l, whose error is at most 2 d + 3 roundoffs of f32 of |q|^2 + |l|^2,
- * changes exp(-s |q - l|^2) by at most a quarter of bf16's roundoff, 2^-10: then direct distances
- * would not show in P. A small s keeps products that count as 0, those below 2^-126, from
- * mattering. */
-static bool products_suffice(const narrow_head *h, float token_norm)
+/* Whether distances may be |q|^2 + |l|^2 - 2 q.l. Some instruction sets take numbers and products
+ * below 2^-126 for 0, which a small s keeps from mattering. Where the distances are to be direct,
+ * their error by this form, at most 2 d + 3 roundoffs of f32 of |q|^2 + |l|^2, must change exp(-s
+ * |q - l|^2) by at most 2^-10, a quarter of the roundoff that P has anyway. */
+static bool takes_products(const narrow_head *h, float token_norm)
 {
     double norm = (double)token_norm, s = h->soft->s, largest = 0;
     for (int64_t i = 0; i < h->m; i++)
         largest = fmax(largest, (double)h->norms[i]);
-    return s <= 0x1p64 && s * (norm + largest) * (double)(2 * h->d + 3) <= 0x1p14;
+    bool exact = s * (norm + largest) * (double)(2 * h->d + 3) <= 0x1p14;
+    return s <= 0x1p64 && (exact || h->soft->desc.distance != ATN_DISTANCE_DIRECT);
 }
 
 /* P of p tokens; whether they are finite. */
@@ -114,21 +121,24 @@ static bool kernel_rows(const narrow_head *h, const memory *t, int64_t p, const 
 {
     const cpu_soft *soft = h->soft;
     int64_t columns = whole_vectors(p);
+    bool clamp = soft->desc.distance != ATN_DISTANCE_EXPANDED;
     R(pair_columns)(p, h->d, tokens, stride, t->tokens, STRIDE);
     float largest = R(pair_norms)(columns, h->token_pairs, t->tokens, STRIDE, t->norms);
-    bool direct = soft->desc.distance == ATN_DISTANCE_DIRECT && !products_suffice(h, largest);
-    if (!direct)
+    bool products = takes_products(h, largest);
+    if (products) {
         R(multiply_pairs_any_order)
-    (&(bf16_terms){h->m, columns, h->token_pairs, h->landmarks, 2 * h->token_pairs, 2, t->tokens,
-                   STRIDE, false, t->products, STRIDE});
+        (&(bf16_terms){h->m, columns, h->token_pairs, h->landmarks, 2 * h->token_pairs, 2,
+                       t->tokens, STRIDE, false, t->products, STRIDE});
+    }
     for (int64_t i = 0; i < h->m; i++) {
         float *squares = t->products + i * STRIDE;
-        if (direct)
+        const real *landmark = h->landmarks + i * 2 * h->token_pairs;
+        if (products) {
+            R(expand_distances)(columns, t->norms, h->norms[i], clamp, squares, squares);
+        } else {
             R(pair_distances)
-        (columns, h->token_pairs, t->tokens, STRIDE, h->landmarks + i * 2 * h->token_pairs,
-         squares);
-        else R(expand_distances)(columns, t->norms, h->norms[i],
-                                 soft->desc.distance != ATN_DISTANCE_EXPANDED, squares, squares);
+            (columns, h->token_pairs, t->tokens, STRIDE, landmark, squares);
+        }
         R(gaussian_weights)(columns, soft->s, squares, rows + i * STRIDE);
     }
     return !isnan(largest) || R(all_finite)(p, h->d, tokens, stride);
@@ -167,8 +177,8 @@ static void middle(const cpu_soft *soft, int64_t head)
         for (int64_t e = 0; e < size; e++)
             h.sums[e] += h.sums[chunk * size + e];
     soft->wide->product(&(atn_product_shape){.rows = h.m, .cols = h.width, .inner = h.m}, x, h.sums,
-                        h.products);
-    R(narrow_transposed)(h.dv, h.m, h.products, h.width, h.weights, 2 * h.row_pairs);
+                        h.weighted);
+    R(narrow_transposed)(h.dv, h.m, h.weighted, h.width, h.weights, 2 * h.row_pairs);
     for (int64_t e = 0; h.m % 2 && e < h.dv; e++)
         h.weights[e * 2 * h.row_pairs + h.m] = 0;
 }
@@ -199,7 +209,6 @@ atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tenso
                            const atn_tensor *v, atn_tensor *out)
 {
     static const soft_passes passes = {first_pass, middle, second_pass};
-    const real nan = 0x7fc0;
     int threads = soft->threads;
     int64_t heads = soft_head_count(soft);
     atn_status status = soft->wide->soft_open(context, soft, q);
@@ -209,6 +218,6 @@ atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tenso
     for (int64_t i = 0; i < heads; i++)
         narrow_landmarks(soft, i);
     soft_run_passes(&passes, soft, q, v, out);
-    soft_set_outputs_nan(soft, out, nan);
+    soft_set_outputs_nan(soft, out);
     return ATN_OK;
 }

@@ -51,7 +51,8 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     double m = (double)soft->m + 64;
     double width = (double)shape->dim + (double)shape->value_dim + 64;
     if (core_too_large(core_sampling_chooses(desc->sampling.kind)
-                           ? context->threads * (double)shape->tokens * (m + (double)shape->dim)
+                           ? context->threads * (double)shape->tokens *
+                                 (m + (narrow ? (double)shape->dim : 0))
                            : 0) ||
         core_too_large(context->threads * m * (256 + 2 * width)) ||
         core_too_large(narrow ? context->threads * 1024 * (m + width) : 0) ||
