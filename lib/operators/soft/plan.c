@@ -205,9 +205,8 @@ void core_count_soft(atn_context *context, const atn_attention_desc *desc,
         (factored ? n * m * m : 0) + (desc->op == ATN_SOFTPP ? (3 + 3) * m * m : 0) +
         (desc->residual.data ? 2 * n * dv * window : 0);
     cost->backward_exps = cost->exps - n * m;
-    bool wide_state = desc->dtype == ATN_BF16 && context->kind == ATN_CPU;
-    cost->state_bytes =
-        (wide_state ? sizeof(float) : size) * m * (d + m + dv); /* L, A+, K(L,Q) V */
+    bool wide = desc->dtype == ATN_BF16 && context->kind == ATN_CPU; /* L, A+, K(L,Q) V are f32 */
+    cost->state_bytes = (wide ? sizeof(float) : size) * m * (d + m + dv);
     cost->bytes = size * (desc->residual.data ? window * (double)shape->heads : 0);
     if (desc->sampling.kind == ATN_SAMPLING_CONV || desc->sampling.kind == ATN_SAMPLING_CONV_CODE)
         cost->bytes += size * (double)desc->sampling.weights.rows *
