@@ -138,7 +138,8 @@ check 'the page is whole' $?
 
 # ---- signals ----
 # SIGHUP as a terminal leaves it: under nohup it would be ignored, and so by the program.
-# left: the runs of claims that go on, and their folders.
+# left: the runs of claims that go on, and their folders. By itself the run of S05 would end after the ten seconds of
+# the wait.
 left() {
     grep -l "$folder/tmp/attnum-claim[s]" /proc/[0-9]*/cmdline 2>/dev/null | wc -l # not this grep
     ls tmp | wc -l
@@ -146,7 +147,7 @@ left() {
 mkdir tmp
 for signal in HUP INT TERM KILL; do
     command="attnum claims, SIG$signal"
-    TMPDIR=$folder/tmp setsid env --default-signal=HUP "$program" claims S06 >stdout 2>stderr &
+    TMPDIR=$folder/tmp setsid env --default-signal=HUP "$program" claims S05 >stdout 2>stderr &
     running=$!
     for _ in $(seq 100); do
         [ -z "$(ls tmp/*/*/log.txt 2>/dev/null)" ] || break
