@@ -138,16 +138,18 @@ check 'the page is whole' $?
 
 # ---- signals ----
 # SIGHUP as a terminal leaves it: under nohup it would be ignored, and so by the program.
-# left: the runs of claims that go on, and their folders. By itself the run of S05 would end after the ten seconds of
-# the wait.
+# runs: the processes of claims' runs. left: how many go on, and how many folders there are.
+runs() {
+    grep -l "$folder/tmp/attnum-claim[s]" /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3 # not this grep
+}
 left() {
-    grep -l "$folder/tmp/attnum-claim[s]" /proc/[0-9]*/cmdline 2>/dev/null | wc -l # not this grep
+    runs | wc -l
     ls tmp | wc -l
 }
 mkdir tmp
 for signal in HUP INT TERM KILL; do
     command="attnum claims, SIG$signal"
-    TMPDIR=$folder/tmp setsid env --default-signal=HUP "$program" claims S05 >stdout 2>stderr &
+    TMPDIR=$folder/tmp setsid env --default-signal=HUP "$program" claims S06 >stdout 2>stderr &
     running=$!
     for _ in $(seq 100); do
         [ -z "$(ls tmp/*/*/log.txt 2>/dev/null)" ] || break
@@ -155,6 +157,9 @@ for signal in HUP INT TERM KILL; do
     done
     [ -n "$(ls tmp)" ]
     check 'it is at work' $?
+    stopped=
+    [ $signal != KILL ] || stopped=$(runs) # so that it does not end by itself
+    [ -z "$stopped" ] || kill -STOP $stopped
     kill -$signal $running
     wait $running 2>/dev/null
     for _ in $(seq 100); do
@@ -163,6 +168,9 @@ for signal in HUP INT TERM KILL; do
     done
     [ "$(left | tr '\n' ' ')" = '0 0 ' ]
     check 'no run goes on, and its folder is gone' $?
+    [ $signal != KILL ] || [ -n "$stopped" ]
+    check 'there was a run' $?
+    [ -z "$stopped" ] || kill -KILL $stopped 2>/dev/null
 done
 for signal in HUP TERM; do
     rm -rf ended
