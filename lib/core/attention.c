@@ -489,7 +489,7 @@ static atn_status clear_gradients(const atn_plan *plan, const atn_gradients *gra
     atn_status status = ATN_OK;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         all[3 + p] = gradients->parameters[p];
-    bool cleared = context->backend->clears[operator_kind_get(plan->desc.op)] && !plan->empty;
+    bool cleared = context->backend->clears && !plan->empty;
     for (int i = cleared ? 3 : 0; status == ATN_OK && i < 3 + ATN_PARAMETER_COUNT; i++)
         if (all[i])
             status = context->backend->clear(context, all[i]);

@@ -62,8 +62,8 @@ typedef struct core_backend {
     /* The first dtypes it computes in. */
     int dtypes;
     const operator_family *families[OPERATOR_KIND_COUNT];
-    /* Whether a family's backward itself sets the gradients of q, k and v to 0 first. */
-    bool clears[OPERATOR_KIND_COUNT];
+    /* Whether backward itself sets the gradients of q, k and v to 0 first. */
+    bool clears;
 } core_backend;
 
 extern const core_backend cpu_backend, cuda_backend;

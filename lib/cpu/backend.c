@@ -90,5 +90,5 @@ const core_backend cpu_backend = {
     .multiply_add = cpu_multiply_add,
     .dtypes = ATN_CPU_DTYPE_COUNT,
     .families = {[OPERATOR_SOFT] = &cpu_soft_family, [OPERATOR_HEADS] = &cpu_heads_family},
-    .clears = {[OPERATOR_HEADS] = true},
+    .clears = true,
 };

@@ -262,7 +262,7 @@ static void value_gradient(const grad_head *g, int64_t p, const real *block, rea
     if (h->factor)
         block = solved_copy(h, p, block, scratch);
     real_gemm(CblasNoTrans, CblasNoTrans, p, dv, h->set.count, block, h->set.padded,
-              h->factor ? g->t : g->b2, dv, 1, grad_v, stride);
+              h->factor ? g->t : g->b2, dv, 0, grad_v, stride);
 }
 
 /* With weights w = dK K: d x_i += 2 s w_ij (l_j - x_i), d l_j the opposite. slopes holds dK, then
@@ -279,9 +279,11 @@ static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int
     for (int64_t i = 0; i < p; i++)
         for (int64_t j = 0; j < count; j++)
             slopes[i * padded + j] *= two_s * block[i * padded + j];
-    for (int64_t i = 0; i < p; i++)
+    for (int64_t i = 0; i < p; i++) {
+        memset(grad_q + i * grad_stride, 0, (size_t)d * sizeof *grad_q);
         R(simd).add_differences(count, slopes + i * padded, 1, d, tokens + i * stride, h->set.rows,
                                 d, grad_q + i * grad_stride);
+    }
     memset(block_partials, 0, (size_t)(count * d) * sizeof(real));
     for (int64_t j = 0; j < count; j++)
         R(simd).add_differences(p, slopes + j, padded, d, h->set.rows + j * d, tokens, stride,
@@ -292,7 +294,7 @@ static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int
 
 static void differentiate_tokens(const call *c, int64_t piece, bool by_heads)
 {
-    const cpu_soft *soft = c->soft;
+    cpu_soft *soft = c->soft;
     int64_t head = piece / soft->chunks, chunk = piece % soft->chunks;
     grad_head g = grad_head_of(soft, head);
     const soft_head *h = &g.h;
@@ -310,6 +312,8 @@ static void differentiate_tokens(const call *c, int64_t piece, bool by_heads)
         if (!soft_is_kept(soft, by_heads, i))
             R(soft_kernel)(h, p, tokens, c->q->row_stride, block, NULL);
         value_gradient(&g, p, block, slopes, soft_rows(grad_v, head, i), grad_v->row_stride);
+        if (!R(all_finite)(p, dv, soft_rows(grad_v, head, i), grad_v->row_stride))
+            soft->nonfinite[piece] = 1;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, p, count, dv,
                                    soft_rows(c->dout, head, i), c->dout->row_stride, h->weights, dv,
                                    0, slopes, padded),
@@ -371,6 +375,7 @@ static void differentiate_residual(const call *c, int64_t piece)
 
 /* ---- NaN and infinity ---- */
 
+/* dQ and, if the residual was added to it after it was checked, dV. */
 static void check_gradients(const call *c, int64_t piece)
 {
     cpu_soft *soft = c->soft;
@@ -378,7 +383,8 @@ static void check_gradients(const call *c, int64_t piece)
     int64_t first = chunk * soft->chunk, rows = soft_chunk_end(soft, chunk) - first;
     const atn_tensor *q = c->gradients->q, *v = c->gradients->v;
     if (!R(all_finite)(rows, q->cols, soft_rows(q, head, first), q->row_stride) ||
-        !R(all_finite)(rows, v->cols, soft_rows(v, head, first), v->row_stride))
+        (soft->desc.residual.data &&
+         !R(all_finite)(rows, v->cols, soft_rows(v, head, first), v->row_stride)))
         soft->nonfinite[piece] = 1;
 }
 
@@ -396,6 +402,15 @@ static void set_gradients_nan(const call *c, int64_t head)
     c->soft->inverse.infos[head].status = ATN_NONFINITE;
     fill_nan(c->gradients->q, head);
     fill_nan(c->gradients->v, head);
+}
+
+/* What follows differentiate_tokens for a whole head. */
+static void finish_head(const call *c, int64_t head)
+{
+    int64_t first = head * c->soft->chunks, end = first + c->soft->chunks;
+    differentiate_landmarks(c, head);
+    for (int64_t piece = first; piece < end; piece++)
+        check_gradients(c, piece);
 }
 
 /* ---- Parameters: every entry is one sum over batch and heads, in order, by one thread ---- */
@@ -570,10 +585,14 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
         over(&c, pieces, differentiate_piece);
     }
     R(newton_norm_slopes)(&soft->desc.inverse, &a, soft->inverse.infos, soft->alpha_slopes);
-    over(&c, heads, differentiate_landmarks);
     if (soft->desc.residual.data)
         over(&c, pieces, differentiate_residual);
-    over(&c, pieces, check_gradients);
+    if (soft_by_heads(soft))
+        over(&c, heads, finish_head); /* dQ is still in a cache when it is checked */
+    else {
+        over(&c, heads, differentiate_landmarks);
+        over(&c, pieces, check_gradients);
+    }
     over(&c, heads, set_gradients_nan);
     differentiate_parameters(&c);
     return ATN_OK;
