@@ -2,6 +2,7 @@
 /* SOFT and SOFT++ backward against differences of the dense reference (soft_model.h). */
 #include <criterion/criterion.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -978,6 +979,47 @@ Test(soft_backward, empty_shapes)
         cr_expect(guarded_damaged(&t[3]) == 0 && guarded_damaged(&t[4]) == 0, "shape %zu", i);
         for (int k = 0; k < 5; k++)
             guarded_free(&t[k]);
+    }
+    atn_context_free(context);
+}
+
+/* dV overflows, and only dV: V = 0, so that dQ = 0. Eight tokens r e_i, which are the landmarks,
+ * and 0: with s r^2 = log(2) K is 1/2 for 0 and a landmark and 1/4 for two landmarks, A^-1 T = T
+ * / 2.75, and dV of the last token is 4 / 2.75 T, T = 3.25 dY. With the residual r is large, A = P
+ * = I and dV = dY, to which it adds 2 dY. */
+Test(soft_backward, a_gradient_of_values_alone_that_overflows)
+{
+    enum { N = 9, M = 8 };
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 4; i++) {
+        bool residual = i / 2, overflows = i % 2;
+        fixture_soft_case c = usual(ATN_SOFT, ATN_F32);
+        c.batch = c.heads = c.value_dim = 1;
+        c.height = c.width = 3;
+        c.count = c.dim = M;
+        c.window = residual;
+        c.scale = ATN_SCALE_VALUE;
+        c.scale_value = residual ? 100 : log(2);
+        fixture_soft f = make(&c, ATN_GRADIENT_CLOSED);
+        double dout[N], size = overflows ? 1 : 0.25;
+        for (int t = 0; t < N; t++) {
+            for (int e = 0; e < M; e++)
+                f.q[t * M + e] = t == e;
+            f.v[t] = 0;
+            dout[t] = (double)FLT_MAX * size * (residual ? 0.6 : 0.8 / 3.25);
+        }
+        if (residual) {
+            f.filter[0] = 2;
+            guarded_set(&f.filter_view, f.filter);
+        }
+        fixture_soft_load(&f);
+        backward_run r = backward_of(&f, dout, context);
+        cr_expect_eq(r.status, overflows ? ATN_NONFINITE : ATN_OK, "%d: %s", i,
+                     atn_status_name(r.status));
+        expect_head(&r, SLOT_Q, 0, 0, overflows);
+        expect_head(&r, SLOT_V, 0, 0, overflows);
+        backward_free(&r);
+        fixture_soft_free(&f);
     }
     atn_context_free(context);
 }
