@@ -97,9 +97,13 @@ def device_name(device):
 
 
 def commit():
-    done = subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), "describe", "--always", "--dirty",
-                           "--match", ""], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
+    """The commit, with -dirty if anything but results and texts was changed since."""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), *words], capture_output=True, text=True)
+
+    name = git("describe", "--always", "--match", "").stdout.strip()
+    changed = git("diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)data", ":(top,exclude)*.md").returncode
+    return name + ("-dirty" if changed else "") if name else "unknown"
 
 
 class Clock:
