@@ -190,10 +190,16 @@ def ended(code):
 
 
 class Lacking(Exception):
-    """The processor lacks the instruction set that a check is to run in, or the machine what Python's tests need."""
+    """The processor or the compiler lacks the instruction set of a check, or the machine what Python's tests need."""
+
+
+def is_built(copy, suite):
+    return suite != "amx" or f"build {program_of(suite)[0]}:" in (copy / "build/build.ninja").read_text()
 
 
 def failing_tests(copy, suite, pattern, isa):
+    if not is_built(copy, suite):
+        raise Lacking("this compiler, or this architecture, lacks the instruction set")
     program = copy / "build" / program_of(suite)[0]
     code, output = run_program(
         [program, "--jobs", "1", "--timeout", str(TEST_SECONDS), "--filter", pattern],
@@ -286,17 +292,17 @@ def set_up(copy):
         fail(f"meson setup {ended(code)}\n{output}")
 
 
-def targets(checks):
+def targets(copy, checks):
     suites = sorted({check.split()[0] for check in checks})
     programs = {"claims": ["experiments/attnum"],
                 "cli": ["experiments/attnum", "tests/cli/libfailures.so"],
                 "python": ["experiments/attnum", "python-tests"]}
-    return [name for s in suites for name in programs.get(s, [program_of(s)[0]])]
+    return [name for s in suites if is_built(copy, s) for name in programs.get(s, [program_of(s)[0]])]
 
 
 def build(copy, checks):
     """What ninja says if the programs that the checks need do not build, or nothing."""
-    command = ["ninja", "-C", copy / "build", *targets(checks)]
+    command = ["ninja", "-C", copy / "build", *targets(copy, checks)]
     code, output = run_program(command, copy, BUILD_SECONDS)
     return "" if code == 0 else output or ended(code)
 
