@@ -80,6 +80,11 @@ static inline int64_t soft_smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static inline int64_t soft_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Each chunk of tokens has partial sums of its own (m x value_dim). A chunk has at least CHUNK and
  * 32 m tokens, so that all partial sums take no more than 1/32 of the values, and a head has at
  * most MOST_CHUNKS chunks, so that their memory stops growing with n. A thread that computes a
@@ -93,9 +98,9 @@ static inline void soft_divide_tokens(cpu_soft *soft, int64_t block, int64_t ker
     soft->kept = soft_by_heads(soft) && kernel_reals > 0
                      ? soft_smaller(most / kernel_reals, (n + block - 1) / block)
                      : 0;
-    int64_t least = soft->m * CHUNK_PER_LANDMARK, share = (n - 1) / MOST_CHUNKS + 1;
-    least = least > CHUNK ? least : CHUNK;
-    soft->chunk = ((share > least ? share : least) + block - 1) / block * block;
+    int64_t least = soft_larger(soft->m * CHUNK_PER_LANDMARK, CHUNK);
+    int64_t share = (n - 1) / MOST_CHUNKS + 1;
+    soft->chunk = (soft_larger(share, least) + block - 1) / block * block;
     soft->chunks = (n + soft->chunk - 1) / soft->chunk;
 }
 

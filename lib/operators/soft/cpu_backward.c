@@ -35,19 +35,14 @@ static grad_head grad_head_of(const cpu_soft *soft, int64_t head)
     };
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 int64_t R(soft_backward_work)(const cpu_soft *soft)
 {
     int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim;
     bool closed = soft->desc.gradient == ATN_GRADIENT_CLOSED;
     int64_t inverse =
         closed ? 0 : R(inverse_backward_work)(&soft->desc.inverse, soft->desc.gradient, m);
-    return larger(2 * m * m + larger(inverse, m * dv),
-                  larger(m * d, R(sample_backward_work)(&soft->desc.sampling, m, d)));
+    return soft_larger(2 * m * m + soft_larger(inverse, m * dv),
+                       soft_larger(m * d, R(sample_backward_work)(&soft->desc.sampling, m, d)));
 }
 
 /* ---- First pass: U and T over one chunk of tokens ---- */

@@ -33,11 +33,6 @@ typedef struct {
     real *weights;                  /* (X U)^T: dv x 2 row_pairs */
 } narrow_head;
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static narrow_head sizes_of(const cpu_soft *soft)
 {
     int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim;
@@ -66,9 +61,9 @@ static memory memory_of(const narrow_head *h)
 {
     float *words = (float *)soft_thread(h->soft->block_work, h->soft->block_reals);
     memory t = {.tokens = (bf16_pair *)words};
-    t.values = t.tokens + larger(h->token_pairs, h->row_pairs) * STRIDE;
+    t.values = t.tokens + soft_larger(h->token_pairs, h->row_pairs) * STRIDE;
     t.products = (float *)(t.values + BLOCK / 2 * h->width);
-    t.norms = t.products + larger(h->m, h->dv) * STRIDE;
+    t.norms = t.products + soft_larger(h->m, h->dv) * STRIDE;
     return t;
 }
 
@@ -77,7 +72,8 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     narrow_head h = sizes_of(soft);
     int64_t heads = soft_head_count(soft), threads = soft->threads;
     int64_t words =
-        (larger(h.token_pairs, h.row_pairs) + larger(h.m, h.dv) + 1) * STRIDE + BLOCK / 2 * h.width;
+        (soft_larger(h.token_pairs, h.row_pairs) + soft_larger(h.m, h.dv) + 1) * STRIDE +
+        BLOCK / 2 * h.width;
     soft_divide_tokens(soft, BLOCK, h.m * STRIDE);
     soft->wide->soft_open_layout(arena, soft);
     soft->block_reals = 2 * words;
