@@ -30,6 +30,9 @@
 #else
 #define SINCOS SINCOS_F64
 #endif
+/* Elements that a tile of distances prefetches for every channel: as many as two groups of tokens
+ * have in it. */
+enum { PREFETCHED = 2 * TOKENS };
 /* Vectors of a row processed together: enough to hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
 
@@ -217,14 +220,18 @@ static lanes partners(lanes x, bits lane, int half)
 #endif
 }
 
-/* `tokens` x `vectors` sums in registers, both known to the compiler. */
+/* `tokens` x `vectors` sums in registers, both known to the compiler. Prefetches PREFETCHED d
+ * elements from `ahead` on, a few for every channel: all at once, they would occupy every line fill
+ * buffer of the first-level cache, and the loads that follow would wait. */
 static inline __attribute__((always_inline)) void
 distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_stride,
-              const real *transposed, int64_t stride, real *out, int64_t out_stride)
+              const real *transposed, int64_t stride, real *out, int64_t out_stride,
+              const real *ahead)
 {
     lanes sums[TOKENS][VECTORS] = {{{0}}};
     for (int64_t c = 0; c < d; c++) {
         const lanes *row = (const lanes *)(transposed + c * stride);
+        __builtin_prefetch(ahead + c * PREFETCHED);
         for (int t = 0; t < tokens; t++)
             for (int v = 0; v < vectors; v++) {
                 lanes difference = x[t * x_stride + c] - row[v];
@@ -236,23 +243,23 @@ distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_strid
             ((lanes *)(out + t * out_stride))[v] = sums[t][v];
 }
 
-/* `tokens` rows of squared distances to the first `columns` landmarks. */
-static inline __attribute__((always_inline)) void distance_rows(int tokens, const landmark_set *set,
-                                                                int64_t columns, const real *x,
-                                                                int64_t x_stride, real *out,
-                                                                int64_t out_stride)
+/* `tokens` rows of squared distances to the first `columns` landmarks. The first tile prefetches
+ * from `ahead` on, the others what is in the cache. */
+static inline __attribute__((always_inline)) void
+distance_rows(int tokens, const landmark_set *set, int64_t columns, const real *x, int64_t x_stride,
+              real *out, int64_t out_stride, const real *ahead)
 {
     int64_t j = 0;
-    for (; j + VECTORS * LANES <= columns; j += VECTORS * LANES)
+    for (; j + VECTORS * LANES <= columns; j += VECTORS * LANES, ahead = set->transposed)
         distance_tile(tokens, VECTORS, set->d, x, x_stride, set->transposed + j, set->padded,
-                      out + j, out_stride);
+                      out + j, out_stride, ahead);
     if (VECTORS == 4 && j + 3 * LANES == columns) /* all but one of 49 landmarks in AVX-512 */
         distance_tile(tokens, 3, set->d, x, x_stride, set->transposed + j, set->padded, out + j,
-                      out_stride);
+                      out_stride, ahead);
     else
-        for (; j < columns; j += LANES)
+        for (; j < columns; j += LANES, ahead = set->transposed)
             distance_tile(tokens, 1, set->d, x, x_stride, set->transposed + j, set->padded, out + j,
-                          out_stride);
+                          out_stride, ahead);
 }
 
 /* exp(unit |x - l|^2) for one landmark, a column of `out`. */
@@ -282,13 +289,13 @@ static void gaussian_column(int64_t d, const real *l, real unit, int64_t p, cons
     }
 }
 
-/* Prefetches elements first .. first + count - 1 of both arrays. */
-static inline void prefetch_elements(const real *const *ahead, int64_t first, int64_t count)
+/* What the rows of distances from token i on prefetch: every other group of TOKENS tokens, as many
+ * elements of one array as both groups have. */
+static const real *ahead_of(const landmark_set *set, const real *const *ahead, int64_t i)
 {
-    for (int array = 0; array < 2; array++)
-        for (int64_t e = first; ahead[array] && e < first + count;
-             e += LINE / (int64_t)sizeof(real))
-            __builtin_prefetch(ahead[array] + e);
+    int64_t group = i / TOKENS;
+    const real *array = ahead ? ahead[group % 2] : NULL;
+    return array ? array + group / 2 * PREFETCHED * set->d : set->transposed;
 }
 
 static void gaussian(const landmark_set *set, double factor, int64_t p, const real *x,
@@ -297,15 +304,12 @@ static void gaussian(const landmark_set *set, double factor, int64_t p, const re
     int64_t i = 0, d = set->d, left = set->count % ROW;
     bool few = left <= SIMD_FEW_COLUMNS && set->count > ROW && d % ROW == 0;
     int64_t columns = few ? set->count - left : set->padded;
-    for (; i + TOKENS <= p; i += TOKENS) {
-        if (ahead)
-            prefetch_elements(ahead, i * d, TOKENS * d);
+    for (; i + TOKENS <= p; i += TOKENS)
         distance_rows(TOKENS, set, columns, x + i * x_stride, x_stride, out + i * out_stride,
-                      out_stride);
-    }
+                      out_stride, ahead_of(set, ahead, i));
     for (; i < p; i++)
-        distance_rows(1, set, columns, x + i * x_stride, x_stride, out + i * out_stride,
-                      out_stride);
+        distance_rows(1, set, columns, x + i * x_stride, x_stride, out + i * out_stride, out_stride,
+                      set->transposed);
     bool dense = out_stride == columns; /* one row of all */
     for (i = 0; i < (dense ? 1 : p); i++)
         scaled_exponentials(dense ? p * columns : columns, factor, 0, out + i * out_stride);
