@@ -47,10 +47,11 @@ int64_t R(soft_backward_work)(const cpu_soft *soft)
 
 /* ---- First pass: U and T over one chunk of tokens ---- */
 
+/* Forward has searched q and v. */
 static bool finite_block(const call *c, int64_t head, int64_t t, int64_t p)
 {
-    const atn_tensor *const inputs[] = {c->q, c->v, c->dout};
-    for (int i = 0; i < 3; i++)
+    const atn_tensor *const inputs[] = {c->dout, c->q, c->v};
+    for (int i = 0; i < (c->gradients->after_forward ? 1 : 3); i++)
         if (!R(all_finite)(p, inputs[i]->cols, soft_rows(inputs[i], head, t),
                            inputs[i]->row_stride))
             return false;
@@ -72,27 +73,33 @@ static real *solved_copy(const soft_head *h, int64_t p, const real *block, real 
     return to;
 }
 
+/* After a forward call its U and its flags are still there. */
 static void sum_tokens(const call *c, int64_t piece, bool by_heads)
 {
     cpu_soft *soft = c->soft;
+    bool after_forward = c->gradients->after_forward;
     int64_t head = piece / soft->chunks, chunk = piece % soft->chunks;
     grad_head g = grad_head_of(soft, head);
     int64_t size = soft->m * soft->shape.value_dim, end = soft_chunk_end(soft, chunk);
     real *u = g.h.sums + chunk * size, *t = g.t + chunk * size;
-    soft->nonfinite[piece] = soft->inverse.infos[head].status == ATN_NONFINITE;
-    memset(u, 0, (size_t)size * sizeof *u);
+    if (!after_forward) {
+        soft->nonfinite[piece] = soft->inverse.infos[head].status == ATN_NONFINITE;
+        memset(u, 0, (size_t)size * sizeof *u);
+    }
     memset(t, 0, (size_t)size * sizeof *t);
     for (int64_t i = chunk * soft->chunk; i < end; i += soft->block) {
         int64_t p = soft_smaller(soft->block, end - i);
         if (!finite_block(c, head, i, p))
             soft->nonfinite[piece] = 1;
         real *features = soft_place(soft, by_heads, i);
-        const real *ahead[] = {soft_ahead(c->v, head, i + p), soft_ahead(c->dout, head, i + p)};
+        const real *ahead[] = {soft_ahead(after_forward ? c->q : c->v, head, i + p),
+                               soft_ahead(c->dout, head, i + p)};
         R(soft_kernel)(&g.h, p, soft_rows(c->q, head, i), c->q->row_stride, features, ahead);
         if (g.h.factor) /* P itself is kept */
             features =
                 solved_copy(&g.h, p, features, soft_thread(soft->slopes, soft->kernel_reals));
-        add_product(&g.h, p, features, c->v, head, i, u);
+        if (!after_forward)
+            add_product(&g.h, p, features, c->v, head, i, u);
         add_product(&g.h, p, features, c->dout, head, i, t);
     }
 }
@@ -228,7 +235,8 @@ static void differentiate_inverse(const call *c, int64_t head)
     int64_t m = soft->m, d = soft->shape.dim, size = m * soft->shape.value_dim;
     real *grad_x = soft_thread(soft->grad_work, soft->grad_reals), *grad_a = grad_x + m * m;
     real *rest = grad_a + m * m;
-    R(soft_add_chunks)(soft, size, g.h.sums);
+    if (!c->gradients->after_forward)
+        R(soft_add_chunks)(soft, size, g.h.sums);
     R(soft_add_chunks)(soft, size, g.t);
     apply_inverse(&g.h, g.h.sums, g.h.weights);
     apply_inverse(&g.h, g.t, g.b2);
