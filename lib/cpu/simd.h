@@ -39,6 +39,25 @@ typedef struct {
     int64_t y_row;
 } triangle_terms;
 
+/* Rows x_i (p x d) and y_j (count x d) with a weight w_ij for each pair, weights[i weight_row + j]:
+ *   grad_x_i += sum_j w_ij (y_j - x_i),   grad_y_j += sum_i w_ij (x_i - y_j)
+ * The first is the sum of two partial sums, over even and odd j; the second adds partial sums of
+ * four i each, and the last p % 4 one by one. */
+typedef struct {
+    int64_t p, count, d;
+    const real *weights;
+    int64_t weight_row;
+    const real *x;
+    int64_t x_row;
+    const real *y;
+    int64_t y_row;
+    real *grad_x;
+    int64_t grad_x_row;
+    real *grad_y;
+    int64_t grad_y_row;
+} R(weighted_pairs);
+typedef R(weighted_pairs) weighted_pairs;
+
 /* Landmarks made ready for distances: their rows (count x d), the transpose with columns padded
  * to a multiple of SIMD_COLUMNS (d x padded), their squared norms. */
 typedef struct {
@@ -87,10 +106,7 @@ typedef struct {
                       int64_t stride, int64_t columns, real *row);
     /* row_j /= divisor, then rest_j -= row_j^2; columns as above. */
     void (*scale_and_downdate)(int64_t columns, real divisor, real *row, real *rest);
-    /* out_c += w_0 (row_0c - x_c) + w_1 (row_1c - x_c) + ... for d columns, in four partial sums,
-     * of terms k, k + 4, ...; when count is no multiple of four the last terms go to the first. */
-    void (*add_differences)(int64_t count, const real *weights, int64_t weight_stride, int64_t d,
-                            const real *x, const real *rows, int64_t stride, real *out);
+    void (*add_differences)(const weighted_pairs *pairs);
     /* `steps` multiply-adds in each of many chains of whole vectors, in registers; *sum depends on
      * all results. Returns the number of chains, counting every lane. */
     int (*multiply_adds)(int64_t steps, real *sum);

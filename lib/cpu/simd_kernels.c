@@ -6,23 +6,28 @@
 #include "cpu/simd_set.h"
 
 #if defined(SIMD_AVX512)
-#define TOKENS     4 /* 16 sums, 4 rows of landmarks and temporaries, in 32 registers */
-#define VECTORS    4
+#define TOKENS  4 /* 16 sums, 4 rows of landmarks and temporaries, in 32 registers */
+#define VECTORS 4
+#define DIFFERENCES                                                                                \
+    2 /* for four rows 16 sums, 8 vectors of the rows themselves and temporaries                   \
+       */
 #define SINCOS_F32 Sleef_sincosf16_u10avx512f
 #define SINCOS_F64 Sleef_sincosd8_u10avx512f
 #define ERFC_F64   Sleef_erfcd8_u15avx512f
 #elif defined(SIMD_AVX2)
-#define TOKENS     4 /* 8 sums in 16 registers */
-#define VECTORS    2
-#define SINCOS_F32 Sleef_sincosf8_u10avx2
-#define SINCOS_F64 Sleef_sincosd4_u10avx2
-#define ERFC_F64   Sleef_erfcd4_u15avx2
+#define TOKENS      4 /* 8 sums in 16 registers */
+#define VECTORS     2
+#define DIFFERENCES 1 /* half of that, in 16 registers */
+#define SINCOS_F32  Sleef_sincosf8_u10avx2
+#define SINCOS_F64  Sleef_sincosd4_u10avx2
+#define ERFC_F64    Sleef_erfcd4_u15avx2
 #else /* without a set's name: any x86-64 processor's; on aarch64 AdvSIMD's */
-#define TOKENS     2
-#define VECTORS    4
-#define SINCOS_F32 Sleef_sincosf4_u10
-#define SINCOS_F64 Sleef_sincosd2_u10
-#define ERFC_F64   Sleef_erfcd2_u15
+#define TOKENS      2
+#define VECTORS     4
+#define DIFFERENCES 1
+#define SINCOS_F32  Sleef_sincosf4_u10
+#define SINCOS_F64  Sleef_sincosd2_u10
+#define ERFC_F64    Sleef_erfcd2_u15
 #endif
 
 #ifdef REAL_F32
@@ -453,53 +458,77 @@ static void scale_and_downdate(int64_t columns, real divisor, real *row, real *r
     }
 }
 
-enum { SUMS = 4, DIFFERENCES = 2 };
+enum { GROUP = 4, SUMS = 2 }; /* of weighted_pairs: i in a partial sum, partial sums over j */
 
-/* `vectors` columns of differences, known to the compiler. */
+/* A vector's first `bytes`, and 0. */
+static inline __attribute__((always_inline)) lanes load_first(size_t bytes, const real *x)
+{
+    lanes y = {0};
+    memcpy(&y, x, bytes);
+    return y;
+}
+
+/* The differences of y_j and `rows` rows x_i, in `vectors` vectors of `bytes` from `column` on. */
 static inline __attribute__((always_inline)) void
-differences_tile(int vectors, int64_t count, const real *weights, int64_t weight_stride,
-                 const real *x, const real *rows, int64_t stride, real *out)
+add_row_differences(int rows, int vectors, size_t bytes, weighted_pairs q, int64_t i, int64_t j,
+                    int64_t column, lanes x[GROUP][DIFFERENCES], lanes sums[GROUP][DIFFERENCES])
 {
-    lanes sums[SUMS][DIFFERENCES] = {{{0}}}, from[DIFFERENCES];
-    for (int v = 0; v < vectors; v++)
-        from[v] = ((const lanes *)x)[v];
-    int64_t k = 0;
-    for (; k + SUMS <= count; k += SUMS)
-        for (int sum = 0; sum < SUMS; sum++) {
-            const lanes *row = (const lanes *)(rows + (k + sum) * stride);
-            for (int v = 0; v < vectors; v++)
-                sums[sum][v] += weights[(k + sum) * weight_stride] * (row[v] - from[v]);
+    const real *weights = q.weights + i * q.weight_row + j, *y = q.y + j * q.y_row + column;
+    real *grad_y = q.grad_y + j * q.grad_y_row + column;
+    lanes sum[DIFFERENCES] = {{0}};
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) {
+            lanes difference = load_first(bytes, y + v * LANES) - x[r][v];
+            sums[r][v] += weights[r * q.weight_row] * difference;
+            sum[v] += weights[r * q.weight_row] * difference;
         }
-    for (; k < count; k++)
-        for (int v = 0; v < vectors; v++)
-            sums[0][v] +=
-                weights[k * weight_stride] * (((const lanes *)(rows + k * stride))[v] - from[v]);
-    for (int v = 0; v < vectors; v++)
-        ((lanes *)out)[v] += (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]);
+    for (int v = 0; v < vectors; v++) {
+        lanes grad = load_first(bytes, grad_y + v * LANES) - sum[v];
+        memcpy(grad_y + v * LANES, &grad, bytes);
+    }
 }
 
-/* A column of those that do not fill a vector. */
-static void differences_column(int64_t count, const real *weights, int64_t weight_stride, real x,
-                               const real *rows, int64_t stride, real *out)
+/* All y_j and `rows` rows x_i, which stay in registers. */
+static inline __attribute__((always_inline)) void
+difference_tile(int rows, int vectors, size_t bytes, weighted_pairs q, int64_t i, int64_t column)
 {
-    real sums[SUMS] = {0};
-    int64_t whole = count - count % SUMS;
-    for (int64_t k = 0; k < count; k++)
-        sums[k < whole ? k % SUMS : 0] += weights[k * weight_stride] * (rows[k * stride] - x);
-    *out += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    lanes x[GROUP][DIFFERENCES], sums[SUMS][GROUP][DIFFERENCES] = {{{{0}}}};
+    int64_t j = 0;
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            x[r][v] = load_first(bytes, q.x + (i + r) * q.x_row + column + v * LANES);
+    for (; j + SUMS <= q.count; j += SUMS)
+        for (int sum = 0; sum < SUMS; sum++)
+            add_row_differences(rows, vectors, bytes, q, i, j + sum, column, x, sums[sum]);
+    for (; j < q.count; j++)
+        add_row_differences(rows, vectors, bytes, q, i, j, column, x, sums[0]);
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) {
+            real *grad_x = q.grad_x + (i + r) * q.grad_x_row + column + v * LANES;
+            lanes grad = load_first(bytes, grad_x) + (sums[0][r][v] + sums[1][r][v]);
+            memcpy(grad_x, &grad, bytes);
+        }
 }
 
-static void add_differences(int64_t count, const real *weights, int64_t weight_stride, int64_t d,
-                            const real *x, const real *rows, int64_t stride, real *out)
+static inline __attribute__((always_inline)) void difference_columns(int rows, weighted_pairs q,
+                                                                     int64_t i)
 {
     int64_t c = 0;
-    for (; c + DIFFERENCES * LANES <= d; c += DIFFERENCES * LANES)
-        differences_tile(DIFFERENCES, count, weights, weight_stride, x + c, rows + c, stride,
-                         out + c);
-    for (; c + LANES <= d; c += LANES)
-        differences_tile(1, count, weights, weight_stride, x + c, rows + c, stride, out + c);
-    for (; c < d; c++)
-        differences_column(count, weights, weight_stride, x[c], rows + c, stride, out + c);
+    for (; c + DIFFERENCES * LANES <= q.d; c += DIFFERENCES * LANES)
+        difference_tile(rows, DIFFERENCES, BYTES, q, i, c);
+    for (; DIFFERENCES > 1 && c + LANES <= q.d; c += LANES)
+        difference_tile(rows, 1, BYTES, q, i, c);
+    if (c < q.d)
+        difference_tile(rows, 1, (size_t)(q.d - c) * sizeof(real), q, i, c);
+}
+
+static void add_differences(const weighted_pairs *pairs)
+{
+    int64_t i = 0;
+    for (; i + GROUP <= pairs->p; i += GROUP)
+        difference_columns(GROUP, *pairs, i);
+    for (; i < pairs->p; i++)
+        difference_columns(1, *pairs, i);
 }
 
 /* Enough chains to hide the latency at two operations per cycle; they fit the registers. */

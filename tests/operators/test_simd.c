@@ -458,37 +458,72 @@ Test(simd, gaussians_of_plain_sums)
 
 /* ---- Differences ---- */
 
-/* Four sums, as simd.h says, to the last bit; nothing beyond d columns is written. */
+enum { PAIR_ROWS = 11, PAIR_STRIDE = 90 };
+
+/* As simd.h says, into pairs->grad_x and grad_y. */
+static void plain_differences(int set, const weighted_pairs *q)
+{
+    for (int64_t c = 0; c < q->d; c++)
+        for (int64_t i = 0, rows; i < q->p; i += rows) {
+            real sums[4][2] = {{0}};
+            rows = q->p - i < 4 ? 1 : 4;
+            for (int64_t j = 0; j < q->count; j++) {
+                real sum = 0;
+                for (int64_t r = 0; r < rows; r++) {
+                    real w = q->weights[(i + r) * q->weight_row + j];
+                    real by = q->y[j * q->y_row + c] - q->x[(i + r) * q->x_row + c];
+                    sums[r][j % 2] = add_product(set, sums[r][j % 2], w, by);
+                    sum = add_product(set, sum, w, by);
+                }
+                q->grad_y[j * q->grad_y_row + c] -= sum;
+            }
+            for (int64_t r = 0; r < rows; r++)
+                q->grad_x[(i + r) * q->grad_x_row + c] += sums[r][0] + sums[r][1];
+        }
+}
+
+/* To the last bit; nothing beyond p rows, count rows and d columns is written. */
 Test(simd, differences_are_plain_sums)
 {
-    enum { MOST = 50, STRIDE = 90, STEP = 3 };
-    static real w[MOST * STEP], x[STRIDE], rows[MOST * STRIDE];
-    for (int i = 0; i < MOST * STRIDE; i++)
-        rows[i] = (real)(random_unit() - 0.5);
-    for (int i = 0; i < MOST * STEP; i++)
+    enum { MOST = 50, X = PAIR_ROWS * PAIR_STRIDE, Y = MOST * PAIR_STRIDE };
+    static real w[PAIR_ROWS * (MOST + 3)], x[X], y[Y], start[X + Y], got[X + Y], want[X + Y];
+    for (size_t i = 0; i < sizeof w / sizeof *w; i++)
         w[i] = (real)(random_unit() - 0.5);
-    for (int i = 0; i < STRIDE; i++)
+    for (int i = 0; i < X; i++)
         x[i] = (real)(random_unit() - 0.5);
+    for (int i = 0; i < Y; i++)
+        y[i] = (real)(random_unit() - 0.5);
+    for (int i = 0; i < X + Y; i++)
+        start[i] = (real)(random_unit() - 0.5);
     for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
-        for (int count = 0; count <= MOST; count += count < 9 ? 1 : 7)
-            for (int d = 0; d < STRIDE; d += d < 40 ? 3 : 13) {
-                real out[STRIDE];
-                int wrong = 0;
-                for (int c = 0; c < STRIDE; c++)
-                    out[c] = (real)(0.25 * c);
-                sets[set].kernels->add_differences(count, w, STEP, d, x, rows, STRIDE, out);
-                for (int c = 0; c < STRIDE; c++) {
-                    real sums[4] = {0}, want = (real)(0.25 * c);
-                    for (int k = 0; k < count; k++) {
-                        real *sum = &sums[k < count - count % 4 ? k % 4 : 0];
-                        *sum = add_product(set, *sum, w[k * STEP], rows[k * STRIDE + c] - x[c]);
-                    }
-                    want += c < d ? (sums[0] + sums[1]) + (sums[2] + sums[3]) : 0;
-                    wrong += !(out[c] == want);
+        for (int p = 0; p <= PAIR_ROWS; p += p < 5 ? 1 : 3)
+            for (int count = 0; count <= MOST; count += count < 5 ? 1 : 9)
+                for (int d = 0; d < PAIR_STRIDE - 3; d += d < 40 ? 3 : 13) {
+                    weighted_pairs q = {.p = p,
+                                        .count = count,
+                                        .d = d,
+                                        .weights = w,
+                                        .weight_row = MOST + 3,
+                                        .x = x,
+                                        .x_row = PAIR_STRIDE - 1,
+                                        .y = y,
+                                        .y_row = PAIR_STRIDE - 2,
+                                        .grad_x = got,
+                                        .grad_x_row = PAIR_STRIDE,
+                                        .grad_y = got + X,
+                                        .grad_y_row = PAIR_STRIDE - 3};
+                    memcpy(got, start, sizeof got);
+                    memcpy(want, start, sizeof want);
+                    sets[set].kernels->add_differences(&q);
+                    q.grad_x = want;
+                    q.grad_y = want + X;
+                    plain_differences(set, &q);
+                    int wrong = 0;
+                    for (int i = 0; i < X + Y; i++)
+                        wrong += !(got[i] == want[i]);
+                    cr_expect(wrong == 0, "%s: %d and %d rows, %d columns: %d wrong",
+                              sets[set].name, p, count, d, wrong);
                 }
-                cr_expect(wrong == 0, "%s: %d rows, %d columns: %d wrong", sets[set].name, count, d,
-                          wrong);
-            }
 }
 
 /* ---- Products ---- */

@@ -95,12 +95,10 @@ static void distance_gradients(const head *h, const pieces *p, int64_t i0, int64
     for (int64_t i = 0; i < rows; i++)
         for (int64_t at = i * padded; at < i * padded + count; at++)
             p->slopes[at] *= two_s * p->kernel[at];
-    for (int64_t i = 0; i < rows; i++)
-        R(simd).add_differences(count, p->slopes + i * padded, 1, h->d, q + i * h->q_stride,
-                                p->set.rows, h->d, h->grad_q + (i0 + i) * h->grad_q_stride);
-    for (int64_t j = 0; j < count; j++)
-        R(simd).add_differences(rows, p->slopes + j, padded, h->d, p->set.rows + j * h->d, q,
-                                h->q_stride, h->grad_k + (j0 + j) * h->grad_k_stride);
+    R(simd).add_differences(&(weighted_pairs){rows, count, h->d, p->slopes, padded, q, h->q_stride,
+                                              p->set.rows, h->d, h->grad_q + i0 * h->grad_q_stride,
+                                              h->grad_q_stride, h->grad_k + j0 * h->grad_k_stride,
+                                              h->grad_k_stride});
 }
 
 static void backward_pairs(const head *h)

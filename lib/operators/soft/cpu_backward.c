@@ -282,15 +282,12 @@ static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int
     for (int64_t i = 0; i < p; i++)
         for (int64_t j = 0; j < count; j++)
             slopes[i * padded + j] *= two_s * block[i * padded + j];
-    for (int64_t i = 0; i < p; i++) {
+    for (int64_t i = 0; i < p; i++)
         memset(grad_q + i * grad_stride, 0, (size_t)d * sizeof *grad_q);
-        R(simd).add_differences(count, slopes + i * padded, 1, d, tokens + i * stride, h->set.rows,
-                                d, grad_q + i * grad_stride);
-    }
     memset(block_partials, 0, (size_t)(count * d) * sizeof(real));
-    for (int64_t j = 0; j < count; j++)
-        R(simd).add_differences(p, slopes + j, padded, d, h->set.rows + j * d, tokens, stride,
-                                block_partials + j * d);
+    R(simd).add_differences(&(weighted_pairs){p, count, d, slopes, padded, tokens, stride,
+                                              h->set.rows, d, grad_q, grad_stride, block_partials,
+                                              d});
     for (int64_t i = 0; i < count * d; i++)
         landmark_partials[i] += block_partials[i];
 }
