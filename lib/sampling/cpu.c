@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Landmarks from tokens (SOFT, IJCV section 3.2): averages, convolution, and the tokens that
  * sampling/cpu_choice.c chooses. */
+#include <string.h>
+
 #include "cpu/blocks.h"
 #include "sampling/plan.h"
 
@@ -21,10 +23,24 @@ static inline real coordinate(const job *j, int64_t token, int64_t c)
     return (real)core_bf16_value(((const uint16_t *)j->tokens)[at]);
 }
 
-static void add_token(const job *j, int64_t token, real *sum)
+/* sum += tokens first, first + 1, ... in this order, CHANNELS coordinates at a time in registers.
+ * Of every group of tokens a line is prefetched two pages before, as in R(all_finite). */
+static void add_tokens(const job *j, int64_t first, int64_t count, real *sum)
 {
-    for (int64_t c = 0; c < j->d; c++)
-        sum[c] += coordinate(j, token, c);
+    enum { CHANNELS = 16, AHEAD = 8192 };
+    int64_t c = 0, bytes = (int64_t)(j->narrow ? sizeof(uint16_t) : sizeof(real));
+    __builtin_prefetch((const char *)j->tokens + first * j->stride * bytes + AHEAD);
+    for (; c + CHANNELS <= j->d; c += CHANNELS) {
+        real sums[CHANNELS];
+        memcpy(sums, sum + c, sizeof sums);
+        for (int64_t i = first; i < first + count; i++)
+            for (int k = 0; k < CHANNELS; k++)
+                sums[k] += coordinate(j, i, c + k);
+        memcpy(sum + c, sums, sizeof sums);
+    }
+    for (; c < j->d; c++)
+        for (int64_t i = first; i < first + count; i++)
+            sum[c] += coordinate(j, i, c);
 }
 
 /* sum / count for every coordinate. */
@@ -40,18 +56,18 @@ static void clear_row(int64_t d, real *row)
         row[c] = 0;
 }
 
+/* In the order of the tokens in memory: a row of the grid after the other. */
 static void pool(const job *j)
 {
     int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
-    for (int64_t l = 0; l < j->m; l++) {
-        real *sum = j->landmarks + l * j->landmark_stride;
-        int64_t corner = l / across * k * width + l % across * k;
-        clear_row(j->d, sum);
-        for (int64_t y = 0; y < k; y++)
-            for (int64_t x = 0; x < k; x++)
-                add_token(j, corner + y * width + x, sum);
-        divide_row(j->d, k * k, sum);
-    }
+    for (int64_t l = 0; l < j->m; l++)
+        clear_row(j->d, j->landmarks + l * j->landmark_stride);
+    for (int64_t y = 0; y < j->m / across * k; y++)
+        for (int64_t x = 0; x < across; x++)
+            add_tokens(j, y * width + x * k, k,
+                       j->landmarks + (y / k * across + x) * j->landmark_stride);
+    for (int64_t l = 0; l < j->m; l++)
+        divide_row(j->d, k * k, j->landmarks + l * j->landmark_stride);
 }
 
 static void window(const job *j)
@@ -61,8 +77,7 @@ static void window(const job *j)
         int64_t count = j->n - l * k < k ? j->n - l * k : k;
         real *sum = j->landmarks + l * j->landmark_stride;
         clear_row(j->d, sum);
-        for (int64_t i = 0; i < count; i++)
-            add_token(j, l * k + i, sum);
+        add_tokens(j, l * k, count, sum);
         divide_row(j->d, count, sum);
     }
 }

@@ -17,11 +17,19 @@ typedef struct {
     double *norm_sums;
 } job;
 
-/* sum += row / count */
-static void add_share(int64_t d, const real *row, int64_t count, real *sum)
+/* The gradient of a landmark becomes that of each of its `count` tokens. */
+static void divide_row(int64_t d, int64_t count, real *row)
 {
     for (int64_t c = 0; c < d; c++)
-        sum[c] += row[c] / (real)count;
+        row[c] /= (real)count;
+}
+
+/* Adds it to tokens first, first + 1, ... */
+static void add_to_tokens(const job *j, const real *row, int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < first + count; i++)
+        for (int64_t c = 0; c < j->d; c++)
+            j->grad[i * j->grad_stride + c] += row[c];
 }
 
 /* The first token of landmark l's window on the grid. */
@@ -31,24 +39,24 @@ static int64_t corner_of(const atn_sampling *s, int64_t l)
     return l / across * s->stride * s->width + l % across * s->stride;
 }
 
+/* In the order of the tokens in memory: a row of the grid after the other. */
 static void pool(const job *j)
 {
-    int64_t k = j->sampling->stride, width = j->sampling->width;
-    for (int64_t l = 0; l < j->m; l++) {
-        real *corner = j->grad + corner_of(j->sampling, l) * j->grad_stride;
-        for (int64_t y = 0; y < k; y++)
-            for (int64_t x = 0; x < k; x++)
-                add_share(j->d, j->landmarks + l * j->d, k * k,
-                          corner + (y * width + x) * j->grad_stride);
-    }
+    int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
+    for (int64_t l = 0; l < j->m; l++)
+        divide_row(j->d, k * k, j->landmarks + l * j->d);
+    for (int64_t y = 0; y < j->m / across * k; y++)
+        for (int64_t x = 0; x < across; x++)
+            add_to_tokens(j, j->landmarks + (y / k * across + x) * j->d, y * width + x * k, k);
 }
 
 static void window(const job *j)
 {
     int64_t k = j->sampling->stride;
-    for (int64_t i = 0; i < j->n; i++) {
-        int64_t l = i / k, count = j->n - l * k < k ? j->n - l * k : k;
-        add_share(j->d, j->landmarks + l * j->d, count, j->grad + i * j->grad_stride);
+    for (int64_t l = 0; l < j->m; l++) {
+        int64_t count = j->n - l * k < k ? j->n - l * k : k;
+        divide_row(j->d, count, j->landmarks + l * j->d);
+        add_to_tokens(j, j->landmarks + l * j->d, l * k, count);
     }
 }
 
@@ -155,10 +163,12 @@ static void kmeans(const job *j)
         chosen(j);
         return;
     }
+    for (int64_t l = 0; l < j->m; l++)
+        if (counts[l] > 0) /* 0 also where the tokens were not finite */
+            divide_row(j->d, counts[l], j->landmarks + l * j->d);
     for (int64_t i = 0; i < j->n; i++)
-        if (counts[assigned[i]] > 0) /* 0 where the tokens were not finite */
-            add_share(j->d, j->landmarks + assigned[i] * j->d, counts[assigned[i]],
-                      j->grad + i * j->grad_stride);
+        if (counts[assigned[i]] > 0)
+            add_to_tokens(j, j->landmarks + assigned[i] * j->d, i, 1);
     for (int64_t l = 0; l < j->m; l++)
         if (counts[l] == 0)
             add_row(j, l, j->choices[l]);

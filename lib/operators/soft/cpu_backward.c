@@ -408,6 +408,8 @@ static void set_gradients_nan(const call *c, int64_t head)
 static void finish_head(const call *c, int64_t head)
 {
     int64_t first = head * c->soft->chunks, end = first + c->soft->chunks;
+    for (int64_t piece = first; piece < end && c->soft->desc.residual.data; piece++)
+        differentiate_residual(c, piece);
     differentiate_landmarks(c, head);
     for (int64_t piece = first; piece < end; piece++)
         check_gradients(c, piece);
@@ -500,6 +502,13 @@ static void differentiate_head(const call *c, int64_t head)
         differentiate_tokens(c, piece, true);
 }
 
+/* A head from its first token to its last gradient, while they are in a cache. */
+static void whole_head(const call *c, int64_t head)
+{
+    differentiate_head(c, head);
+    finish_head(c, head);
+}
+
 /* Runs a pass over `count` independent pieces. */
 static void over(const call *c, int64_t count, void (*pass)(const call *, int64_t))
 {
@@ -577,19 +586,23 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
     atn_status status = gradients->after_forward ? ATN_OK : R(soft_open)(context, soft, inputs->q);
     if (status < 0)
         return status;
-    if (soft_by_heads(soft))
-        over(&c, heads, differentiate_head);
+    bool by_heads = soft_by_heads(soft);
+    bool through_steps =
+        soft->desc.gradient == ATN_GRADIENT_STEPS; /* heads may share their alpha */
+    if (by_heads)
+        over(&c, heads, through_steps ? differentiate_head : whole_head);
     else {
         over(&c, pieces, sum_piece);
         over(&c, heads, differentiate_inverse);
         over(&c, pieces, differentiate_piece);
     }
-    R(newton_norm_slopes)(&soft->desc.inverse, &a, soft->inverse.infos, soft->alpha_slopes);
-    if (soft->desc.residual.data)
-        over(&c, pieces, differentiate_residual);
-    if (soft_by_heads(soft))
-        over(&c, heads, finish_head); /* dQ is still in a cache when it is checked */
-    else {
+    if (through_steps)
+        R(newton_norm_slopes)(&soft->desc.inverse, &a, soft->inverse.infos, soft->alpha_slopes);
+    if (by_heads && through_steps)
+        over(&c, heads, finish_head);
+    if (!by_heads) {
+        if (soft->desc.residual.data)
+            over(&c, pieces, differentiate_residual);
         over(&c, heads, differentiate_landmarks);
         over(&c, pieces, check_gradients);
     }
