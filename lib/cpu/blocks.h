@@ -214,15 +214,17 @@ void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t 
 bool R(singular_values)(int64_t m, real *a, real *left, real *values, double *squares);
 
 /* Small helpers on dense matrices (matrix.c). */
-/* 1.a, a.b and |a - b|^2, in double, in partial sums that a vector unit adds in parallel. */
+/* 1.a and a.b, in double, in partial sums that a vector unit adds in parallel. */
 double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
+/* |a - b|^2 and |a|^2; in f32 to 12 roundoffs of f32, whatever its range. */
+double R(squared_difference)(int64_t count, const real *a, const real *b);
+double R(squared_norm)(int64_t count, const real *a);
 /* R(dot) of each row of a with the same row of b (stride 0: with the one row b), and R(frobenius)
  * of each row. */
 void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, const real *b,
                  int64_t b_stride, double *dots);
 void R(row_norms)(int64_t rows, int64_t cols, const real *a, int64_t stride, double *norms);
-double R(squared_difference)(int64_t count, const real *a, const real *b);
 /* The index of the first element that equals value; the last if none does. */
 int64_t R(find)(int64_t count, const real *a, real value);
 /* to += sum_i weights_i a_i, rows a_i of `cols` elements; the sum is in double. */

@@ -86,9 +86,45 @@ void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, co
         dots[i] = R(dot)(cols, a, b);
 }
 
+/* The sum of (a_i - b_i)^2, or of a_i^2 without b. In f32 converting every number to double would
+ * take most of the time: there SUMS partial sums of TERMS squares each are f32, and what remains of
+ * them is added in double. Not if that overflows, or is so small that squares can have underflowed
+ * which are not negligible. */
+static inline __attribute__((always_inline)) double short_sum(int64_t count, const real *a,
+                                                              const real *b)
+{
+    enum { TERMS = 8, VECTORS = SUMS / LANES, BLOCK = TERMS * SUMS };
+    wide totals[WIDES] = {{0}};
+    int64_t i = 0;
+    for (; sizeof(real) < sizeof(double) && i + BLOCK <= count; i += BLOCK) {
+        lanes parts[VECTORS] = {{0}};
+        real each[SUMS];
+        for (int64_t j = i; j < i + BLOCK; j += SUMS)
+            for (int v = 0; v < VECTORS; v++) {
+                lanes x = *(const lanes *)(a + j + v * LANES);
+                if (b)
+                    x -= *(const lanes *)(b + j + v * LANES);
+                parts[v] += x * x;
+            }
+        memcpy(each, parts, sizeof each);
+        for (int w = 0; w < WIDES; w++)
+            totals[w] += widened(each + w * WIDE);
+    }
+    double sum = add_wide(WIDES, totals);
+    if (i > 0 && !(sum >= 0x1p-90 * (double)count && sum < INFINITY))
+        sum = i = 0;
+    return sum + (b ? sum_of_squares(count - i, a + i, b + i, 1)
+                    : sum_of_products(count - i, a + i, a + i, 1));
+}
+
 double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
-    return sum_of_squares(count, a, b, 1);
+    return short_sum(count, a, b);
+}
+
+double R(squared_norm)(int64_t count, const real *a)
+{
+    return short_sum(count, a, NULL);
 }
 
 /* No branch per element: a processor cannot predict where the value is. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The small helpers on dense matrices, to the last bit. Compiled once per real, as they are. */
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,15 +14,26 @@ enum { MOST = 70, ROOM = MOST * MOST + 1 };
 typedef void dots_function(int64_t rows, int64_t cols, const real *a, int64_t a_stride,
                            const real *b, int64_t b_stride, double *dots);
 typedef void vector_function(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
+typedef double norm_function(int64_t count, const real *a);
+typedef double difference_function(int64_t count, const real *a, const real *b);
 #define OF_SET(name, set) REAL_NAME(name, REAL_TYPE, set)
 #ifdef __x86_64__
 extern dots_function OF_SET(row_dots, avx2), OF_SET(row_dots, avx512);
 extern vector_function OF_SET(multiply_vector, avx2), OF_SET(multiply_vector, avx512);
+extern norm_function OF_SET(squared_norm, avx2), OF_SET(squared_norm, avx512);
+extern difference_function OF_SET(squared_difference, avx2), OF_SET(squared_difference, avx512);
+static norm_function *const squared_norm[] = {
+    OF_SET(squared_norm, base), OF_SET(squared_norm, avx2), OF_SET(squared_norm, avx512)};
+static difference_function *const squared_difference[] = {OF_SET(squared_difference, base),
+                                                          OF_SET(squared_difference, avx2),
+                                                          OF_SET(squared_difference, avx512)};
 static dots_function *const row_dots[] = {OF_SET(row_dots, base), OF_SET(row_dots, avx2),
                                           OF_SET(row_dots, avx512)};
 static vector_function *const multiply_vector[] = {
     OF_SET(multiply_vector, base), OF_SET(multiply_vector, avx2), OF_SET(multiply_vector, avx512)};
 #else
+static norm_function *const squared_norm[] = {OF_SET(squared_norm, base)};
+static difference_function *const squared_difference[] = {OF_SET(squared_difference, base)};
 static dots_function *const row_dots[] = {OF_SET(row_dots, base)};
 static vector_function *const multiply_vector[] = {OF_SET(multiply_vector, base)};
 #endif
@@ -128,6 +140,57 @@ Test(matrix, dots_of_rows)
 }
 
 /* Of equal elements the first, wherever it is; the last element if none is equal. */
+static void expect_squares(const char *set, int64_t count, double got, const real *a, const real *b)
+{
+    bool is_f32 = sizeof(real) < sizeof(double);
+    long double want = 0, roundoff = (is_f32 ? FLT_EPSILON : DBL_EPSILON) / 2;
+    for (int64_t i = 0; i < count; i++) {
+        long double x = (long double)a[i] - (b ? (long double)b[i] : 0);
+        want += x * x;
+    }
+    cr_expect(fabsl(got - want) <= (is_f32 ? 12 : 12 + count / 32) * roundoff * want,
+              "%s, %d numbers: %g instead of %Lg", set, (int)count, got, want);
+}
+
+/* Sums of squares that are in f32's range, too large for it, subnormal there, and 0 there. */
+Test(matrix, sums_of_squares)
+{
+    static real a[ROOM], b[ROOM];
+    static const double scales[] = {1, 1e-19, 1e-21, 1e-30, 1e18, 1e25};
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++)
+        for (int64_t count = 0; count < ROOM; count += count < 300 ? 7 : 263) {
+            for (int64_t i = 0; i < count; i++) {
+                a[i] = (real)(scales[k] * (random_unit() - 0.5));
+                b[i] = (real)(scales[k] * (random_unit() - 0.5));
+            }
+            for (int set = 0, sets_there = find_sets(); set < sets_there; set++) {
+                expect_squares(sets[set].name, count, squared_norm[set](count, a), a, NULL);
+                expect_squares(sets[set].name, count, squared_difference[set](count, a, b), a, b);
+            }
+        }
+}
+
+/* They are in the result wherever they are. */
+Test(matrix, sums_of_squares_of_nan_and_infinity)
+{
+    enum { COUNT = 600 };
+    static real a[COUNT], zero[COUNT];
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int i = 0; i < COUNT; i++) {
+            a[i] = (real)NAN;
+            cr_expect(isnan(squared_norm[set](COUNT, a)));
+            cr_expect(isnan(squared_difference[set](COUNT, zero, a)));
+            a[i] = (real)-INFINITY;
+            cr_expect(isinf(squared_norm[set](COUNT, a)));
+            cr_expect(isinf(squared_difference[set](COUNT, a, zero)));
+            a[i] = 1;
+            cr_expect(squared_norm[set](COUNT, a) == 1 &&
+                          squared_difference[set](COUNT, zero, a) == 1,
+                      "%s: %d", sets[set].name, i);
+            a[i] = 0;
+        }
+}
+
 Test(matrix, find_takes_the_first)
 {
     enum { LONGEST = 200, BEYOND = 2 };

@@ -108,7 +108,7 @@ double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, 
     double change = R(squared_difference)(m * m, x, next);
     for (int64_t i = 0; i < m * m; i++)
         next[i] = 2 * x[i] - next[i];
-    double size = R(dot)(m * m, next, next);
+    double size = R(squared_norm)(m * m, next);
     R(store)(storage, m, m, next, m);
     return R(relative_update)(change, size);
 }

@@ -296,7 +296,7 @@ static double step(iteration *t, int k)
     R(symmetrise)(m, t->next);
     R(store)(t->p->desc->storage, m, m, t->next, m);
     return R(relative_update)(R(squared_difference)(m * m, t->next, t->x),
-                              R(dot)(m * m, t->next, t->next));
+                              R(squared_norm)(m * m, t->next));
 }
 
 static void exchange(iteration *t)
