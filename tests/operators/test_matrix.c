@@ -156,7 +156,7 @@ static void expect_squares(const char *set, int64_t count, double got, const rea
 Test(matrix, sums_of_squares)
 {
     static real a[ROOM], b[ROOM];
-    static const double scales[] = {1, 1e-19, 1e-21, 1e-30, 1e18, 1e25};
+    static const double scales[] = {1, 1e-20, 1e-21, 1e-30, 1e18, 1e25};
     for (size_t k = 0; k < sizeof scales / sizeof *scales; k++)
         for (int64_t count = 0; count < ROOM; count += count < 300 ? 7 : 263) {
             for (int64_t i = 0; i < count; i++) {
