@@ -23,16 +23,17 @@ static void squared_norms(int64_t p, int64_t d, const real *x, int64_t stride, r
     }
 }
 
+/* The norms are summed by columns, in squared_norms' order. */
 void R(landmark_prepare)(landmark_set *set)
 {
-    for (int64_t c = 0; c < set->d; c++) {
-        real *row = set->transposed + c * set->padded;
-        for (int64_t j = 0; j < set->count; j++)
-            row[j] = set->rows[j * set->d + c];
-        for (int64_t j = set->count; j < set->padded; j++)
-            row[j] = 0;
-    }
-    squared_norms(set->count, set->d, set->rows, set->d, set->norms);
+    R(simd).transpose(set->count, set->d, set->rows, set->d, set->transposed, set->padded);
+    for (int64_t j = 0; j < set->padded; j++)
+        set->norms[j] = 0;
+    for (int64_t c = 0; c < set->d; c++)
+        for (int64_t j = 0; j < set->padded; j++) {
+            real x = set->transposed[c * set->padded + j];
+            set->norms[j] += x * x;
+        }
 }
 
 /* |x|^2 + |l|^2 - 2 x.l, as the published torch kernel evaluates it. */
