@@ -3,6 +3,7 @@
  * converge or at which they are exact. */
 #include <criterion/criterion.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,50 @@ Test(limits, one_large_key_anywhere)
             free(y[0]);
             attention_case_free(&c);
         }
+    atn_context_free(context);
+}
+
+/* Keys that rise above the first ones, by whose maxima efficient attention tries to sum them all:
+ * f32 is as near to f64 whether they do so in the first group of keys or the last, by little or
+ * much, and with values so large that sums of exps times values overflow unless the largest exp is
+ * 1. */
+Test(limits, keys_that_rise)
+{
+    enum { KEYS = 1100, DIM = 20, VALUES = 3 };
+    static const double rises[] = {0, 2, 3.5, 5, 80, 200};
+    static const int64_t firsts[] = {64, 600, 1099};
+    static const int powers[] = {0, 118};
+    enum { RISES = 6, FIRSTS = 3, POWERS = 2 };
+    atn_context *context = fixture_context(2, NULL);
+    for (int i = 0; runs(ATN_EFFICIENT) && i < RISES * FIRSTS * POWERS; i++) {
+        double rise = rises[i % RISES];
+        int64_t first = firsts[i / RISES % FIRSTS];
+        double *y[2];
+        attention_case cases[2];
+        for (int wide = 0; wide < 2; wide++) {
+            attention_choice choice = {.op = ATN_EFFICIENT,
+                                       .dtype = wide ? ATN_F64 : ATN_F32,
+                                       .shape = {1, 1, KEYS, DIM, VALUES, 0},
+                                       .cross = true,
+                                       .seed = 8};
+            attention_case *c = &cases[wide];
+            *c = attention_case_make(&choice);
+            for (int64_t e = 0; e < KEYS * DIM; e++) {
+                c->k[e] = (double)(float)(c->k[e] + (e >= first * DIM ? rise : 0));
+                c->q[e] = (double)(float)c->q[e];
+            }
+            for (int64_t e = 0; e < KEYS * VALUES; e++)
+                c->v[e] = ldexp((double)(float)fabs(c->v[e]), powers[i / RISES / FIRSTS]);
+            y[wide] = output_of(context, c);
+        }
+        double apart = judge_relative(attention_case_outputs(&cases[0]), y[0], y[1]);
+        cr_expect(apart <= 3 * FLT_EPSILON, "keys from %d on rise by %g, values 2^%d: %.3g apart",
+                  (int)first, rise, powers[i / RISES / FIRSTS], apart);
+        for (int wide = 0; wide < 2; wide++) {
+            free(y[wide]);
+            attention_case_free(&cases[wide]);
+        }
+    }
     atn_context_free(context);
 }
 

@@ -11,12 +11,13 @@
 #include "operators/norms/cpu.h"
 #include "operators/softmax/cpu.h"
 
-/* state: for each channel of K the sum of exps, t and the maximum; S, dS. work: the reciprocals of
+/* state: for each channel of K the sum of exps, t and what is subtracted from it before exp; S, dS.
+ * work: the reciprocals of
  * the sums; a block of rho_q or rho_k (in `backward` of exps) and one of a gradient; the maxima,
  * the sums and S or dS of a part of the tokens. */
 typedef struct {
     double *sums, *along, *one_over, *part_sums;
-    real *maxima, *rho, *grad, *part_maxima;
+    real *shifts, *rho, *grad, *part_maxima;
     real *state, *grad_state, *part_state;
     real *exps; /* backward, not after forward: of all keys, in dK's memory; null: computed
                    again */
@@ -37,7 +38,7 @@ static pieces split(const head *h)
     pieces p = {.sums = R(norm_take)(&state, 2 * h->d), .one_over = R(norm_take)(&free, 2 * h->d)};
     p.along = p.sums + h->d;
     p.part_sums = p.one_over + h->d;
-    p.maxima = head_take(&state, h->d);
+    p.shifts = head_take(&state, h->d);
     p.state = head_take(&state, h->d * h->dv);
     p.grad_state = head_take(&state, h->d * h->dv);
     p.rho = head_take(&free, HEAD_BLOCK * h->d);
@@ -99,7 +100,7 @@ static void add_maxima(const void *own, const head *h, int64_t first, int64_t co
 {
     pieces p = split(h);
     (void)own, (void)first, (void)count;
-    raise_maxima(h, 1, p.part_maxima, p.maxima);
+    raise_maxima(h, 1, p.part_maxima, p.shifts);
 }
 
 /* sums += the sum of the rows of a dense rows x d matrix, in double. */
@@ -120,27 +121,43 @@ static void add_to_sums(int64_t rows, int64_t d, const real *a, double *sums)
             sums[e] += (double)a[j * d + e];
 }
 
-/* exp(k - max) of a block of keys; add: adds it to the part's sums, too. */
-static const real *load_exps(const head *h, const pieces *p, int64_t first, int64_t rows, bool add)
+/* Sums over keys, for add_state: S or dS. refused, of S or null: whether a key is -infinity, whose
+ * exp is 0; infinity and NaN are seen in S. */
+typedef struct {
+    real *sums;
+    bool *refused;
+} key_sums;
+
+/* exp(k - shift) of a block of keys; add: adds it to the part's sums, too. */
+static const real *load_exps(const head *h, const pieces *p, int64_t first, int64_t rows,
+                             const key_sums *add)
 {
     real *exps = p->exps ? p->exps + first * h->d : p->rho;
+    int refused = 0;
     if (p->exps && !add)
         return exps;
     for (int64_t j = 0; j < rows; j++) {
         const real *k = h->k + (first + j) * h->k_stride;
-        for (int64_t c = 0; c < h->d; c++)
-            exps[j * h->d + c] = k[c] - p->maxima[c];
+        for (int64_t c = 0; c < h->d; c++) {
+            real x = k[c] - p->shifts[c];
+            exps[j * h->d + c] = x;
+            refused |= x == -(real)INFINITY;
+        }
     }
     R(simd).exponentials(rows * h->d, exps);
     if (add)
         add_to_sums(rows, h->d, exps, p->part_sums);
+    if (add && add->refused && refused) {
+#pragma omp atomic write
+        *add->refused = true;
+    }
     return exps;
 }
 
 /* A block of rho_k, the sums being known. */
 static void load_keys(const head *h, const pieces *p, int64_t first, int64_t rows)
 {
-    load_exps(h, p, first, rows, false);
+    load_exps(h, p, first, rows, NULL);
     for (int64_t c = 0; c < h->d; c++)
         p->one_over[c] = 1 / p->sums[c];
     for (int64_t j = 0; j < rows; j++) {
@@ -159,10 +176,9 @@ static bool is_narrow(const head *h)
 static void sum_exps(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    (void)own;
     memset(p.part_sums, 0, (size_t)h->d * sizeof(double));
     for (int64_t j = first; j < first + count; j += HEAD_BLOCK)
-        load_exps(h, &p, j, head_smaller(HEAD_BLOCK, first + count - j), true);
+        load_exps(h, &p, j, head_smaller(HEAD_BLOCK, first + count - j), own);
 }
 
 static void add_exps(const void *own, const head *h, int64_t first, int64_t count)
@@ -173,18 +189,28 @@ static void add_exps(const void *own, const head *h, int64_t first, int64_t coun
         p.sums[c] += p.part_sums[c];
 }
 
+static bool was_refused(const key_sums *to)
+{
+    bool refused = false;
+    if (to->refused) {
+#pragma omp atomic read
+        refused = *to->refused;
+    }
+    return refused;
+}
+
 static void sum_state(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    (void)own;
+    const key_sums *to = own;
     memset(p.part_sums, 0, (size_t)h->d * sizeof(double));
-    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+    for (int64_t j = first; j < first + count && !was_refused(to); j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
         const real *rho = p.rho, *v = h->v + j * h->v_stride;
         if (is_narrow(h))
             load_keys(h, &p, j, rows);
         else
-            rho = load_exps(h, &p, j, rows, true);
+            rho = load_exps(h, &p, j, rows, to);
         head_search(h, rows, h->dv, v, h->v_stride);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, rho, h->d, v,
                                    h->v_stride, j > first, p.part_state, h->dv),
@@ -193,29 +219,51 @@ static void sum_state(const void *own, const head *h, int64_t first, int64_t cou
     }
 }
 
-/* Adds a part's S or dS to `to`. */
-static void add_state(const void *to, const head *h, int64_t first, int64_t count)
+/* Adds a part's S or dS. */
+static void add_state(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
-    real *sums = *(real *const *)to;
-    if (sums == p.state && !is_narrow(h))
-        add_exps(to, h, first, count);
-    head_add(h->d * h->dv, p.part_state, sums);
+    const key_sums *to = own;
+    if (to->sums == p.state && !is_narrow(h))
+        add_exps(own, h, first, count);
+    head_add(h->d * h->dv, p.part_state, to->sums);
 }
 
-/* S, maxima and sums. S is divided by the sums at the end; only if rho_k itself is rounded to a
+static void clear_state(const head *h, const pieces *p)
+{
+    memset(p->sums, 0, (size_t)h->d * sizeof(double));
+    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t c = 0; c < h->d; c++)
+        p->shifts[c] = -INFINITY;
+}
+
+/* S and the sums with the maxima of the first keys as shifts, so that the others are read once: no
+ * sum is less than 1. Keys above their shift are as accurate as those below: the rounding of k -
+ * shift is the same for all of about the same size, and cancels in rho_k. False if exp, or S, has
+ * overflowed or a key is not finite. */
+static bool sum_at_once(const head *h, const pieces *p)
+{
+    bool refused = false;
+    key_sums to = {p->state, &refused};
+    raise_maxima(h, head_smaller(HEAD_BLOCK, h->n_k), h->k, p->shifts);
+    R(head_share)(h, h->n_k, SUM_GROUP, &to, sum_state, add_state);
+    return !refused && R(all_finite)(h->d, h->dv, p->state, h->dv);
+}
+
+/* S, shifts and sums. S is divided by the sums at the end; only if rho_k itself is rounded to a
  * narrow type the sums must be known before. */
 static void before(const head *h)
 {
     pieces p = split(h);
-    memset(p.sums, 0, (size_t)h->d * sizeof(double));
-    memset(p.state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t c = 0; c < h->d; c++)
-        p.maxima[c] = -INFINITY;
-    R(head_share)(h, h->n_k, SUM_GROUP, NULL, find_maxima, add_maxima);
-    if (is_narrow(h))
-        R(head_share)(h, h->n_k, SUM_GROUP, NULL, sum_exps, add_exps);
-    R(head_share)(h, h->n_k, SUM_GROUP, &p.state, sum_state, add_state);
+    key_sums to = {p.state, NULL};
+    clear_state(h, &p);
+    if (is_narrow(h) || !sum_at_once(h, &p)) {
+        clear_state(h, &p);
+        R(head_share)(h, h->n_k, SUM_GROUP, NULL, find_maxima, add_maxima);
+        if (is_narrow(h))
+            R(head_share)(h, h->n_k, SUM_GROUP, &to, sum_exps, add_exps);
+        R(head_share)(h, h->n_k, SUM_GROUP, &to, sum_state, add_state);
+    }
     /* no keys: S is an empty sum */
     for (int64_t c = 0; !is_narrow(h) && h->n_k > 0 && c < h->d; c++)
         for (int64_t e = 0; e < h->dv; e++)
@@ -285,7 +333,7 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
     (void)own;
     for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
-        const real *exps = load_exps(h, p, j, rows, false), *v = h->v + j * h->v_stride;
+        const real *exps = load_exps(h, p, j, rows, NULL), *v = h->v + j * h->v_stride;
         real *grad_v = h->grad_v + j * h->grad_v_stride;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, exps, h->d,
                                    p->grad_state, h->dv, 0, grad_v, h->grad_v_stride),
@@ -309,7 +357,8 @@ static void backward(const head *h)
 {
     pieces p = split(h);
     memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    R(head_share)(h, h->n, SUM_GROUP, &p.grad_state, backward_queries, add_state);
+    key_sums to = {p.grad_state, NULL};
+    R(head_share)(h, h->n, SUM_GROUP, &to, backward_queries, add_state);
     finish_grad_state(h, &p);
     R(head_share_tokens)(h, h->n_k, NULL, backward_keys);
 }
