@@ -448,6 +448,27 @@ Test(inverse, adaptive_start_halves_where_that_helps)
     atn_context_free(context);
 }
 
+/* The same wherever the norm's largest column is. */
+Test(inverse, adaptive_start_sees_every_column)
+{
+    enum { M = 70 };
+    static const int places[] = {0, 1, 15, 16, 63, 64, 68, 69};
+    atn_context *context = fixture_context(1, NULL);
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_ADAPTIVE);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        batch b = batch_make(ATN_F64, GUARDED_DENSE, 1, M);
+        memset(b.values, 0, M * M * sizeof *b.values);
+        for (int j = 0; j < M; j++)
+            b.values[j * (M + 1)] = j == places[i] ? 0x1p-3 : 0x1p-10;
+        batch_run(context, &b, &desc);
+        cr_expect(b.infos[0].halvings == 3 && b.infos[0].alpha == 16,
+                  "column %d: %d halvings, alpha %.17g", places[i], b.infos[0].halvings,
+                  b.infos[0].alpha);
+        batch_free(&b);
+    }
+    atn_context_free(context);
+}
+
 Test(inverse, soft_code_inverts_the_shifted_matrix)
 {
     enum { M = 20 };

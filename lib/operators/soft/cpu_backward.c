@@ -74,7 +74,7 @@ static real *solved_copy(const soft_head *h, int64_t p, const real *block, real 
     return to;
 }
 
-/* After a forward call its U and its flags are still there. */
+/* After a forward call its U is still there, and the status of a head says what it found. */
 static void sum_tokens(const call *c, int64_t piece, bool by_heads)
 {
     cpu_soft *soft = c->soft;
@@ -83,10 +83,9 @@ static void sum_tokens(const call *c, int64_t piece, bool by_heads)
     grad_head g = grad_head_of(soft, head);
     int64_t size = soft->m * soft->shape.value_dim, end = soft_chunk_end(soft, chunk);
     real *u = g.h.sums + chunk * size, *t = g.t + chunk * size;
-    if (!after_forward) {
-        soft->nonfinite[piece] = soft->inverse.infos[head].status == ATN_NONFINITE;
+    soft->nonfinite[piece] = soft->inverse.infos[head].status == ATN_NONFINITE;
+    if (!after_forward)
         memset(u, 0, (size_t)size * sizeof *u);
-    }
     memset(t, 0, (size_t)size * sizeof *t);
     for (int64_t i = chunk * soft->chunk; i < end; i += soft->block) {
         int64_t p = soft_smaller(soft->block, end - i);
