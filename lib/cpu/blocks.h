@@ -227,8 +227,9 @@ void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, co
 void R(row_norms)(int64_t rows, int64_t cols, const real *a, int64_t stride, double *norms);
 /* The index of the first element that equals value; the last if none does. */
 int64_t R(find)(int64_t count, const real *a, real value);
-/* to += sum_i weights_i a_i, rows a_i of `cols` elements; the sum is in double. */
-void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *a, int64_t stride,
+/* to += sum_i weights_i a_i, rows a_i of `cols` elements; null: weights 1. The sum is in double,
+ * its terms are sums of eight rows in `real`. */
+void R(add_rows)(int64_t rows, int64_t cols, const real *weights, const real *a, int64_t stride,
                  real *to);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);

@@ -143,32 +143,62 @@ int64_t R(find)(int64_t count, const real *a, real value)
     return count - 1;
 }
 
-/* Keeps the sums of `vectors` vectors of columns in registers; the compiler knows `vectors`. */
-static inline __attribute__((always_inline)) void add_columns(int vectors, int64_t rows,
-                                                              const double *weights, const real *a,
-                                                              int64_t stride, real *to)
+/* Rows whose sum is in `real`. */
+enum { GROUP = 8, ROWS_WIDES = LANES / WIDE };
+
+/* The sum of GROUP rows of a vector of columns, times weights if there are any; added by halves. */
+static inline __attribute__((always_inline)) lanes add_group(const real *weights, const real *a,
+                                                             int64_t stride)
 {
-    wide sums[WIDES] = {{0}};
-    for (int64_t i = 0; i < rows; i++)
-        for (int w = 0; w < vectors; w++)
-            sums[w] += weights[i] * widened(a + i * stride + w * WIDE);
-    for (int w = 0; w < vectors; w++)
-        *(some *)(to + w * WIDE) = __builtin_convertvector(widened(to + w * WIDE) + sums[w], some);
+    lanes pairs[GROUP / 2];
+#pragma GCC unroll 4
+    for (int i = 0; i < GROUP / 2; i++) {
+        lanes first = *(const lanes *)(a + 2 * i * stride);
+        lanes second = *(const lanes *)(a + (2 * i + 1) * stride);
+        pairs[i] = weights ? weights[2 * i] * first + weights[2 * i + 1] * second : first + second;
+    }
+#pragma GCC unroll 2
+    for (int half = GROUP / 4; half > 0; half /= 2)
+#pragma GCC unroll 2
+        for (int i = 0; i < half; i++)
+            pairs[i] += pairs[i + half];
+    return pairs[0];
 }
 
-void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *a, int64_t stride,
+/* The sums of a vector of columns stay in registers. */
+static inline __attribute__((always_inline)) void
+add_columns(int64_t rows, const real *weights, const real *a, int64_t stride, real *to)
+{
+    wide totals[ROWS_WIDES] = {{0}};
+    int64_t i = 0;
+    for (; i + GROUP <= rows; i += GROUP) {
+        lanes group = add_group(weights ? weights + i : NULL, a + i * stride, stride);
+        real each[LANES];
+        memcpy(each, &group, sizeof each);
+        for (int w = 0; w < ROWS_WIDES; w++)
+            totals[w] += widened(each + w * WIDE);
+    }
+    for (; i < rows; i++)
+        for (int w = 0; w < ROWS_WIDES; w++)
+            totals[w] += (weights ? (double)weights[i] : 1) * widened(a + i * stride + w * WIDE);
+    for (int w = 0; w < ROWS_WIDES; w++)
+        *(some *)(to + w * WIDE) =
+            __builtin_convertvector(widened(to + w * WIDE) + totals[w], some);
+}
+
+void R(add_rows)(int64_t rows, int64_t cols, const real *weights, const real *a, int64_t stride,
                  real *to)
 {
-    enum { MOST = 4 }; /* as many as hide the latency of an addition */
     int64_t c = 0;
-    for (; c + MOST * WIDE <= cols; c += MOST * WIDE)
-        add_columns(MOST, rows, weights, a + c, stride, to + c);
-    for (; c + WIDE <= cols; c += WIDE)
-        add_columns(1, rows, weights, a + c, stride, to + c);
+    for (; c + LANES <= cols; c += LANES)
+        if (weights) /* known to be, in the loops */
+            add_columns(rows, weights, a + c, stride, to + c);
+        else
+            add_columns(rows, NULL, a + c, stride, to + c);
     for (; c < cols; c++) {
         double sum = 0;
         for (int64_t i = 0; i < rows; i++)
-            sum += weights[i] * (double)a[i * stride + c];
+            sum += (weights ? (double)weights[i] : 1) * (double)a[i * stride + c];
         to[c] = (real)((double)to[c] + sum);
     }
 }

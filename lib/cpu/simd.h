@@ -79,6 +79,12 @@ typedef struct {
     /* slopes_i = exp(min(x_i, 0)), phi_i = (slopes_i - one) + max(x_i, 0), where NaN counts as 0.
      * The arrays must not overlap. */
     void (*elu)(int64_t count, real one, const real *x, real *slopes, real *phi);
+    /* phi_fc = factors_f max(x_c, 0), where NaN counts as 0: count rows of d, one after the other;
+     * and its backward, grad_c = sum_f factors_f slopes_fc where x_c > 0, otherwise 0; add: that is
+     * added to what grad holds. */
+    void (*relu)(int64_t count, const real *factors, int64_t d, const real *x, real *phi);
+    void (*relu_backward)(int64_t count, const real *factors, int64_t d, const real *x,
+                          const real *slopes, bool add, real *grad);
     /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of three roundings of
      * the argument. */
     void (*scaled_exponentials)(int64_t count, double factor, real shift, real *x);

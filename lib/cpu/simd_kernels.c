@@ -117,6 +117,67 @@ static void elu(int64_t count, real one, const real *x, real *slopes, real *phi)
     memcpy(phi, few[2], bytes);
 }
 
+/* A vector's first `bytes`, and 0. */
+static inline __attribute__((always_inline)) lanes load_first(size_t bytes, const real *x)
+{
+    lanes y = {0};
+    memcpy(&y, x, bytes);
+    return y;
+}
+
+static inline __attribute__((always_inline)) void store_first(size_t bytes, lanes x, real *to)
+{
+    memcpy(to, &x, bytes);
+}
+
+/* `of` where x is above 0, otherwise 0. */
+static inline lanes positive(lanes x, lanes of)
+{
+    const lanes zero = {0};
+    return (lanes)((bits)of & (bits)(x > zero));
+}
+
+/* `bytes` of a vector, BYTES known to the compiler. */
+static inline __attribute__((always_inline)) void
+relu_lanes(size_t bytes, int64_t count, const real *factors, int64_t d, const real *x, real *phi)
+{
+    lanes all = load_first(bytes, x), above = positive(all, all);
+    for (int64_t f = 0; f < count; f++)
+        store_first(bytes, factors[f] * above, phi + f * d);
+}
+
+static void relu(int64_t count, const real *factors, int64_t d, const real *x, real *phi)
+{
+    int64_t c = 0;
+    for (; c + LANES <= d; c += LANES)
+        relu_lanes(BYTES, count, factors, d, x + c, phi + c);
+    if (c < d)
+        relu_lanes((size_t)(d - c) * sizeof *x, count, factors, d, x + c, phi + c);
+}
+
+static inline __attribute__((always_inline)) void
+relu_backward_lanes(size_t bytes, int64_t count, const real *factors, int64_t d, const real *x,
+                    const real *slopes, bool add, real *grad)
+{
+    lanes sum = {0}, before = {0};
+    if (add)
+        before = load_first(bytes, grad);
+    for (int64_t f = 0; f < count; f++)
+        sum += factors[f] * load_first(bytes, slopes + f * d);
+    store_first(bytes, before + positive(load_first(bytes, x), sum), grad);
+}
+
+static void relu_backward(int64_t count, const real *factors, int64_t d, const real *x,
+                          const real *slopes, bool add, real *grad)
+{
+    int64_t c = 0;
+    for (; c + LANES <= d; c += LANES)
+        relu_backward_lanes(BYTES, count, factors, d, x + c, slopes + c, add, grad + c);
+    if (c < d)
+        relu_backward_lanes((size_t)(d - c) * sizeof *x, count, factors, d, x + c, slopes + c, add,
+                            grad + c);
+}
+
 static void scaled_exponentials(int64_t count, double factor, real shift, real *x)
 {
     replace_by_exponentials(count, true, rounded_unit(factor), shift, x);
@@ -460,14 +521,6 @@ static void scale_and_downdate(int64_t columns, real divisor, real *row, real *r
 
 enum { GROUP = 4, SUMS = 2 }; /* of weighted_pairs: i in a partial sum, partial sums over j */
 
-/* A vector's first `bytes`, and 0. */
-static inline __attribute__((always_inline)) lanes load_first(size_t bytes, const real *x)
-{
-    lanes y = {0};
-    memcpy(&y, x, bytes);
-    return y;
-}
-
 /* The differences of y_j and `rows` rows x_i, in `vectors` vectors of `bytes` from `column` on. */
 static inline __attribute__((always_inline)) void
 add_row_differences(int rows, int vectors, size_t bytes, weighted_pairs q, int64_t i, int64_t j,
@@ -482,10 +535,8 @@ add_row_differences(int rows, int vectors, size_t bytes, weighted_pairs q, int64
             sums[r][v] += weights[r * q.weight_row] * difference;
             sum[v] += weights[r * q.weight_row] * difference;
         }
-    for (int v = 0; v < vectors; v++) {
-        lanes grad = load_first(bytes, grad_y + v * LANES) - sum[v];
-        memcpy(grad_y + v * LANES, &grad, bytes);
-    }
+    for (int v = 0; v < vectors; v++)
+        store_first(bytes, load_first(bytes, grad_y + v * LANES) - sum[v], grad_y + v * LANES);
 }
 
 /* All y_j and `rows` rows x_i, which stay in registers. */
@@ -505,8 +556,7 @@ difference_tile(int rows, int vectors, size_t bytes, weighted_pairs q, int64_t i
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) {
             real *grad_x = q.grad_x + (i + r) * q.grad_x_row + column + v * LANES;
-            lanes grad = load_first(bytes, grad_x) + (sums[0][r][v] + sums[1][r][v]);
-            memcpy(grad_x, &grad, bytes);
+            store_first(bytes, load_first(bytes, grad_x) + (sums[0][r][v] + sums[1][r][v]), grad_x);
         }
 }
 
@@ -554,6 +604,8 @@ const simd R(simd) = {
     .gaussian = gaussian,
     .exponentials = exponentials,
     .elu = elu,
+    .relu = relu,
+    .relu_backward = relu_backward,
     .scaled_exponentials = scaled_exponentials,
     .exponential_rows = exponential_rows,
     .sincos = sincos_real,

@@ -14,12 +14,17 @@ enum { MOST = 70, ROOM = MOST * MOST + 1 };
 typedef void dots_function(int64_t rows, int64_t cols, const real *a, int64_t a_stride,
                            const real *b, int64_t b_stride, double *dots);
 typedef void vector_function(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
+typedef void rows_function(int64_t rows, int64_t cols, const real *weights, const real *a,
+                           int64_t stride, real *to);
 typedef double norm_function(int64_t count, const real *a);
 typedef double difference_function(int64_t count, const real *a, const real *b);
 #define OF_SET(name, set) REAL_NAME(name, REAL_TYPE, set)
 #ifdef __x86_64__
 extern dots_function OF_SET(row_dots, avx2), OF_SET(row_dots, avx512);
 extern vector_function OF_SET(multiply_vector, avx2), OF_SET(multiply_vector, avx512);
+extern rows_function OF_SET(add_rows, avx2), OF_SET(add_rows, avx512);
+static rows_function *const add_rows[] = {OF_SET(add_rows, base), OF_SET(add_rows, avx2),
+                                          OF_SET(add_rows, avx512)};
 extern norm_function OF_SET(squared_norm, avx2), OF_SET(squared_norm, avx512);
 extern difference_function OF_SET(squared_difference, avx2), OF_SET(squared_difference, avx512);
 static norm_function *const squared_norm[] = {
@@ -32,6 +37,7 @@ static dots_function *const row_dots[] = {OF_SET(row_dots, base), OF_SET(row_dot
 static vector_function *const multiply_vector[] = {
     OF_SET(multiply_vector, base), OF_SET(multiply_vector, avx2), OF_SET(multiply_vector, avx512)};
 #else
+static rows_function *const add_rows[] = {OF_SET(add_rows, base)};
 static norm_function *const squared_norm[] = {OF_SET(squared_norm, base)};
 static difference_function *const squared_difference[] = {OF_SET(squared_difference, base)};
 static dots_function *const row_dots[] = {OF_SET(row_dots, base)};
@@ -140,6 +146,34 @@ Test(matrix, dots_of_rows)
 }
 
 /* Of equal elements the first, wherever it is; the last element if none is equal. */
+/* Exact where numbers are whole; nothing beyond the columns is written. */
+Test(matrix, sums_of_rows)
+{
+    enum { ROWS = 21, STRIDE = 41 };
+    static real a[ROWS * STRIDE], weights[ROWS], to[STRIDE];
+    for (int i = 0; i < ROWS * STRIDE; i++)
+        a[i] = (real)(i * 37 % 19 - 9);
+    for (int i = 0; i < ROWS; i++)
+        weights[i] = (real)(i * 5 % 7 - 3);
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int weighted = 0; weighted < 2; weighted++)
+            for (int rows = 0; rows <= ROWS; rows++)
+                for (int cols = 0; cols < STRIDE; cols++) {
+                    int wrong = 0;
+                    for (int c = 0; c < STRIDE; c++)
+                        to[c] = (real)c;
+                    add_rows[set](rows, cols, weighted ? weights : NULL, a, STRIDE, to);
+                    for (int c = 0; c < STRIDE; c++) {
+                        real want = (real)c;
+                        for (int i = 0; c < cols && i < rows; i++)
+                            want += (weighted ? weights[i] : 1) * a[i * STRIDE + c];
+                        wrong += to[c] != want;
+                    }
+                    cr_expect(wrong == 0, "%s%s: %d rows, %d columns: %d wrong", sets[set].name,
+                              weighted ? ", weighted" : "", rows, cols, wrong);
+                }
+}
+
 static void expect_squares(const char *set, int64_t count, double got, const real *a, const real *b)
 {
     bool is_f32 = sizeof(real) < sizeof(double);

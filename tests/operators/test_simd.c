@@ -456,6 +456,48 @@ Test(simd, gaussians_of_plain_sums)
             }
 }
 
+/* ---- ReLU ---- */
+
+/* To the last bit; nothing beyond the rows of d is written. */
+Test(simd, relu_and_its_gradient)
+{
+    enum { LONGEST = 70, FACTORS = 4, ROOM = LONGEST * FACTORS + 1 };
+    real x[LONGEST], factors[FACTORS], slopes[ROOM], start[ROOM], got[ROOM];
+    for (int i = 0; i < ROOM; i++) {
+        slopes[i] = (real)(random_unit() - 0.5);
+        start[i] = (real)(random_unit() - 0.5);
+    }
+    for (int i = 0; i < LONGEST; i++)
+        x[i] = i % 9 == 4 ? (real)NAN : i % 9 == 5 ? 0 : (real)(random_unit() - 0.5);
+    for (int f = 0; f < FACTORS; f++)
+        factors[f] = (real)random_unit();
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int d = 0; d <= LONGEST; d++)
+            for (int count = 1; count <= FACTORS; count++) {
+                int wrong = 0;
+                memcpy(got, start, sizeof got);
+                sets[set].kernels->relu(count, factors, d, x, got);
+                for (int i = 0; i < ROOM; i++) {
+                    int c = d > 0 ? i % d : 0;
+                    wrong += !(got[i] ==
+                               (i < count * d ? factors[i / d] * (x[c] > 0 ? x[c] : 0) : start[i]));
+                }
+                for (int add = 0; add < 2; add++) {
+                    memcpy(got, start, sizeof got);
+                    sets[set].kernels->relu_backward(count, factors, d, x, slopes, add, got);
+                    for (int c = 0; c < ROOM; c++) {
+                        real sum = 0;
+                        for (int f = 0; c < d && f < count; f++)
+                            sum = add_product(set, sum, factors[f], slopes[f * d + c]);
+                        real want = c < d ? (add ? start[c] : 0) + (x[c] > 0 ? sum : 0) : start[c];
+                        wrong += !(got[c] == want);
+                    }
+                }
+                cr_expect(wrong == 0, "%s: %d factors, %d channels: %d wrong", sets[set].name,
+                          count, d, wrong);
+            }
+}
+
 /* ---- Differences ---- */
 
 enum { PAIR_ROWS = 11, PAIR_STRIDE = 90 };

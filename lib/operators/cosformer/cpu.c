@@ -94,33 +94,19 @@ static void find_factors(const head *h, const token_block *b)
 static void map(const void *own, const token_block *b)
 {
     const head *h = own;
-    int64_t d = h->d, count = factor_count(h->desc);
     find_factors(h, b);
-    for (int64_t i = 0; i < b->rows; i++)
-        for (int64_t f = 0; f < count; f++) {
-            real factor = b->kept[i * count + f], *restrict phi = b->phi + (i * count + f) * d;
-            for (int64_t c = 0; c < d; c++) {
-                real x = b->x[i * b->stride + c];
-                phi[c] = factor * (x > 0 ? x : 0);
-            }
-        }
+    for (int64_t i = 0, count = factor_count(h->desc); i < b->rows; i++)
+        R(simd).relu(count, b->kept + i * count, h->d, b->x + i * b->stride,
+                     b->phi + i * count * h->d);
 }
 
 static void map_backward(const void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const head *h = own;
-    int64_t d = h->d, count = factor_count(h->desc);
-    for (int64_t i = 0; i < b->rows; i++) {
-        real *restrict sum = slopes + i * count * d, *restrict to = grad + i * grad_stride;
-        for (int64_t f = 0; f < count; f++) {
-            real factor = b->kept[i * count + f];
-            for (int64_t c = 0; c < d; c++)
-                sum[c] = f > 0 ? sum[c] + factor * sum[f * d + c] : factor * sum[c];
-        }
-        for (int64_t c = 0; c < d; c++)
-            to[c] = (add ? to[c] : 0) + (b->x[i * b->stride + c] > 0 ? sum[c] : 0);
-    }
+    for (int64_t i = 0, count = factor_count(h->desc); i < b->rows; i++)
+        R(simd).relu_backward(count, b->kept + i * count, h->d, b->x + i * b->stride,
+                              slopes + i * count * h->d, add, grad + i * grad_stride);
 }
 
 static feature_map map_of(head *h)

@@ -122,15 +122,11 @@ static bool sees(const linear *l, int64_t query, int64_t key)
            core_position(l->h->key_positions, key) <= core_position(l->h->positions, query);
 }
 
-/* to += sum_i weights_i rows_i; null: weights 1. A block's sum is made in double. */
+/* to += sum_i weights_i rows_i; null: weights 1. */
 static void add_rows(const linear *l, const token_block *b, const real *weights, real *to)
 {
-    double factors[HEAD_BLOCK];
-    if (l->map->denominator == LINEAR_PLAIN) /* z is not used */
-        return;
-    for (int64_t i = 0; i < b->rows; i++)
-        factors[i] = weights ? (double)weights[i] : 1;
-    R(add_rows)(b->rows, l->m, factors, b->phi, l->m, to);
+    if (l->map->denominator != LINEAR_PLAIN) /* z is used */
+        R(add_rows)(b->rows, l->m, weights, b->phi, l->m, to);
 }
 
 /* s += sum_j phi(k_j) v_j^T, z += sum_j phi(k_j). */
