@@ -41,9 +41,8 @@ int64_t R(soft_backward_work)(const cpu_soft *soft)
     bool closed = soft->desc.gradient == ATN_GRADIENT_CLOSED;
     int64_t inverse =
         closed ? 0 : R(inverse_backward_work)(&soft->desc.inverse, soft->desc.gradient, m);
-    int64_t tokens = whole_vectors(m * d) + 2 * dv * R(landmark_padded)(m) + 2 * soft->block;
-    int64_t most = soft_larger(tokens, R(sample_backward_work)(&soft->desc.sampling, m, d));
-    return whole_vectors(soft_larger(2 * m * m + soft_larger(inverse, m * dv), most));
+    return soft_larger(2 * m * m + soft_larger(inverse, m * dv),
+                       soft_larger(m * d, R(sample_backward_work)(&soft->desc.sampling, m, d)));
 }
 
 /* ---- First pass: U and T over one chunk of tokens ---- */
@@ -292,49 +291,39 @@ static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int
         landmark_partials[i] += block_partials[i];
 }
 
-/* Memory of a thread for the second pass: the landmarks' gradients of a block, B1^T and B2^T with
- * rows of set.padded, and two columns of a block. */
-typedef struct {
-    real *partials, *b1, *b2, *columns;
-    int64_t whole; /* columns of dK that are computed together; the last ones, if few, are sums
-                      over channels, as the last distances are (simd.h) */
-} token_work;
-
-static token_work open_tokens(const grad_head *g, bool dense)
+/* dK = dY B1^T + V B2^T for p tokens from `first` on. The last landmarks, if they are few, are sums
+ * over channels, as the last distances are (simd.h): a tile would compute a whole vector of them.
+ */
+static void kernel_gradient(const call *c, const grad_head *g, int64_t head, int64_t first,
+                            int64_t p, real *slopes)
 {
-    const cpu_soft *soft = g->h.soft;
-    int64_t count = g->h.set.count, padded = g->h.set.padded, dv = soft->shape.value_dim;
-    int64_t left = count % SIMD_COLUMNS;
-    bool few = dense && count > SIMD_COLUMNS && left <= SIMD_FEW_COLUMNS;
-    token_work w = {.partials = soft_thread(soft->grad_work, soft->grad_reals),
-                    .whole = few ? count - left : count};
-    w.b1 = w.partials + whole_vectors(soft->m * soft->shape.dim);
-    w.b2 = w.b1 + dv * padded;
-    w.columns = w.b2 + dv * padded;
-    R(simd).transpose(count, dv, g->h.weights, dv, w.b1, padded);
-    R(simd).transpose(count, dv, g->b2, dv, w.b2, padded);
-    return w;
-}
-
-/* dK_i = B1 dY_i + B2 V_i for p tokens from `first` on. */
-static void kernel_gradient(const call *c, const grad_head *g, const token_work *w, int64_t head,
-                            int64_t first, int64_t p, real *slopes)
-{
+    enum { TOKENS = 64 };
+    const atn_tensor *tokens[] = {c->dout, c->v};
+    const real *b[] = {g->h.weights, g->b2};
+    const real *ahead[2][2] = {
+        {soft_ahead(c->dout, head, first + p), soft_ahead(c->v, head, first + p)},
+        {soft_ahead(c->gradients->q, head, first + p),
+         soft_ahead(c->gradients->v, head, first + p)}};
     int64_t count = g->h.set.count, padded = g->h.set.padded, dv = c->v->cols;
-    const real *dout = soft_rows(c->dout, head, first), *v = soft_rows(c->v, head, first);
-    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, p, w->whole, dv, dout,
-                               c->dout->row_stride, w->b1, padded, 0, slopes, padded),
-                    soft_ahead(c->dout, head, first + p), soft_ahead(c->v, head, first + p));
-    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, p, w->whole, dv, v, c->v->row_stride,
-                               w->b2, padded, 1, slopes, padded),
-                    soft_ahead(c->gradients->q, head, first + p),
-                    soft_ahead(c->gradients->v, head, first + p));
-    for (int64_t j = w->whole; j < count; j++) {
-        real *by_dout = w->columns, *by_v = by_dout + p;
-        R(multiply_vector)(p, dv, dout, g->h.weights + j * dv, by_dout);
-        R(multiply_vector)(p, dv, v, g->b2 + j * dv, by_v);
-        for (int64_t i = 0; i < p; i++)
-            slopes[i * padded + j] = by_dout[i] + by_v[i];
+    int64_t left = count % SIMD_COLUMNS;
+    bool few = count > SIMD_COLUMNS && left <= SIMD_FEW_COLUMNS && c->v->row_stride == dv &&
+               c->dout->row_stride == dv;
+    int64_t whole = few ? count - left : count;
+    for (int k = 0; k < 2; k++) {
+        const real *x = soft_rows(tokens[k], head, first);
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, p, whole, dv, x, tokens[k]->row_stride,
+                                   b[k], dv, k > 0, slopes, padded),
+                        ahead[k][0], ahead[k][1]);
+        for (int64_t j = whole; j < count; j++)
+            for (int64_t i = 0; i < p; i += TOKENS) {
+                real column[TOKENS];
+                int64_t rows = soft_smaller(TOKENS, p - i);
+                R(multiply_vector)(rows, dv, x + i * dv, b[k] + j * dv, column);
+                for (int64_t t = 0; t < rows; t++) {
+                    real *slope = slopes + (i + t) * padded + j;
+                    *slope = k > 0 ? *slope + column[t] : column[t];
+                }
+            }
     }
 }
 
@@ -348,7 +337,7 @@ static void differentiate_tokens(const call *c, int64_t piece, bool by_heads)
     int64_t end = soft_chunk_end(soft, chunk);
     const atn_tensor *grad_q = c->gradients->q, *grad_v = c->gradients->v;
     real *slopes = soft_thread(soft->slopes, soft->kernel_reals);
-    token_work w = open_tokens(&g, c->dout->row_stride == dv && c->v->row_stride == dv);
+    real *work = soft_thread(soft->grad_work, soft->grad_reals);
     real *landmark_partials = g.landmark_partials + chunk * size;
     memset(landmark_partials, 0, (size_t)size * sizeof *landmark_partials);
     for (int64_t i = chunk * soft->chunk; i < end; i += soft->block) {
@@ -360,9 +349,9 @@ static void differentiate_tokens(const call *c, int64_t piece, bool by_heads)
         value_gradient(&g, p, block, slopes, soft_rows(grad_v, head, i), grad_v->row_stride);
         if (!R(all_finite)(p, dv, soft_rows(grad_v, head, i), grad_v->row_stride))
             soft->nonfinite[piece] = 1;
-        kernel_gradient(c, &g, &w, head, i, p, slopes);
+        kernel_gradient(c, &g, head, i, p, slopes);
         finish_tokens(&g, p, tokens, c->q->row_stride, block, slopes, soft_rows(grad_q, head, i),
-                      grad_q->row_stride, w.partials, landmark_partials);
+                      grad_q->row_stride, work, landmark_partials);
     }
 }
 
