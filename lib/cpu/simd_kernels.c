@@ -286,9 +286,10 @@ static lanes partners(lanes x, bits lane, int half)
 #endif
 }
 
-/* `tokens` x `vectors` sums in registers, both known to the compiler. Prefetches PREFETCHED d
- * elements from `ahead` on, a few for every channel: all at once, they would occupy every line fill
- * buffer of the first-level cache, and the loads that follow would wait. */
+/* `tokens` x `vectors` sums in registers, both known to the compiler, as is whether `ahead` is
+ * null. Otherwise PREFETCHED d elements are prefetched from there on, a few for every channel: all
+ * at once, they would occupy every line fill buffer of the first-level cache, and the loads that
+ * follow would wait. */
 static inline __attribute__((always_inline)) void
 distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_stride,
               const real *transposed, int64_t stride, real *out, int64_t out_stride,
@@ -297,7 +298,8 @@ distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_strid
     lanes sums[TOKENS][VECTORS] = {{{0}}};
     for (int64_t c = 0; c < d; c++) {
         const lanes *row = (const lanes *)(transposed + c * stride);
-        __builtin_prefetch(ahead + c * PREFETCHED);
+        if (ahead)
+            __builtin_prefetch(ahead + c * PREFETCHED);
         for (int t = 0; t < tokens; t++)
             for (int v = 0; v < vectors; v++) {
                 lanes difference = x[t * x_stride + c] - row[v];
@@ -309,21 +311,21 @@ distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_strid
             ((lanes *)(out + t * out_stride))[v] = sums[t][v];
 }
 
-/* `tokens` rows of squared distances to the first `columns` landmarks. The first tile prefetches
- * from `ahead` on, the others what is in the cache. */
+/* `tokens` rows of squared distances to the first `columns` landmarks. Every tile prefetches from
+ * `ahead` on, where the first one has brought it, or it is null. */
 static inline __attribute__((always_inline)) void
 distance_rows(int tokens, const landmark_set *set, int64_t columns, const real *x, int64_t x_stride,
               real *out, int64_t out_stride, const real *ahead)
 {
     int64_t j = 0;
-    for (; j + VECTORS * LANES <= columns; j += VECTORS * LANES, ahead = set->transposed)
+    for (; j + VECTORS * LANES <= columns; j += VECTORS * LANES)
         distance_tile(tokens, VECTORS, set->d, x, x_stride, set->transposed + j, set->padded,
                       out + j, out_stride, ahead);
     if (VECTORS == 4 && j + 3 * LANES == columns) /* all but one of 49 landmarks in AVX-512 */
         distance_tile(tokens, 3, set->d, x, x_stride, set->transposed + j, set->padded, out + j,
                       out_stride, ahead);
     else
-        for (; j < columns; j += LANES, ahead = set->transposed)
+        for (; j < columns; j += LANES)
             distance_tile(tokens, 1, set->d, x, x_stride, set->transposed + j, set->padded, out + j,
                           out_stride, ahead);
 }
@@ -356,11 +358,12 @@ static void gaussian_column(int64_t d, const real *l, real unit, int64_t p, cons
 }
 
 /* What the rows of distances from token i on prefetch: every other group of TOKENS tokens, as many
- * elements of one array as both groups have. */
+ * elements of one array as both groups have; where there is none, of the set, which is in a cache.
+ */
 static const real *ahead_of(const landmark_set *set, const real *const *ahead, int64_t i)
 {
     int64_t group = i / TOKENS;
-    const real *array = ahead ? ahead[group % 2] : NULL;
+    const real *array = ahead[group % 2];
     return array ? array + group / 2 * PREFETCHED * set->d : set->transposed;
 }
 
@@ -370,12 +373,15 @@ static void gaussian(const landmark_set *set, double factor, int64_t p, const re
     int64_t i = 0, d = set->d, left = set->count % ROW;
     bool few = left <= SIMD_FEW_COLUMNS && set->count > ROW && d % ROW == 0;
     int64_t columns = few ? set->count - left : set->padded;
-    for (; i + TOKENS <= p; i += TOKENS)
+    for (; ahead && i + TOKENS <= p; i += TOKENS)
         distance_rows(TOKENS, set, columns, x + i * x_stride, x_stride, out + i * out_stride,
                       out_stride, ahead_of(set, ahead, i));
+    for (; i + TOKENS <= p; i += TOKENS)
+        distance_rows(TOKENS, set, columns, x + i * x_stride, x_stride, out + i * out_stride,
+                      out_stride, NULL);
     for (; i < p; i++)
         distance_rows(1, set, columns, x + i * x_stride, x_stride, out + i * out_stride, out_stride,
-                      set->transposed);
+                      NULL);
     bool dense = out_stride == columns; /* one row of all */
     for (i = 0; i < (dense ? 1 : p); i++)
         scaled_exponentials(dense ? p * columns : columns, factor, 0, out + i * out_stride);
