@@ -229,8 +229,8 @@ typedef struct {
     atn_tensor *k;                               /* if k was given, else null */
     atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
     /* Set this if the plan's last call was forward and inputs and parameters have not changed
-     * since: sums over all tokens (norms, K^T V, S and z, means), softmax's maxima and sums of each
-     * query and A+ of soft and softpp are then not computed again, nor inputs searched for NaN
+     * since: sums over all tokens (norms, K^T V, S and z, means, P V), softmax's maxima and sums of
+     * each query and A+ of soft and softpp are then not computed again, nor inputs searched for NaN
      * (CUDA: soft and softpp alone). false is always correct. */
     bool after_forward;
     /* With after_forward: what that call wrote to `out`, unchanged since. On the CPU softmax, and
