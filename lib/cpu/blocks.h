@@ -63,7 +63,8 @@ int64_t R(orthogonal_work)(int64_t d);
 /* Backward of sample for one head, landmarks' gradients m x d. grad, of the tokens, is added to.
  * choices are as sample left them, and count as constants. conv-code: the gradients of norm weight
  * and bias are added to norm_sums (2 d), and landmarks becomes the gradient of the convolution's
- * output. conv: landmarks stays; otherwise it is overwritten. work: sample_backward_work elements.
+ * output. conv: landmarks stays as it is; after other kinds it holds nothing of use. work:
+ * sample_backward_work elements.
  */
 void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
                         int64_t stride, int64_t m, const int64_t *choices, real *landmarks,
@@ -227,14 +228,15 @@ void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, co
 void R(row_norms)(int64_t rows, int64_t cols, const real *a, int64_t stride, double *norms);
 /* The index of the first element that equals value; the last if none does. */
 int64_t R(find)(int64_t count, const real *a, real value);
-/* to += sum_i weights_i a_i, rows a_i of `cols` elements; null: weights 1. The sum is in double,
- * its terms are sums of eight rows in `real`. */
+/* to += sum_i weights_i a_i, rows a_i of `cols` elements; null: weights 1. The sum is in double, of
+ * sums of eight rows in `real` and of the last rows % 8, one by one. */
 void R(add_rows)(int64_t rows, int64_t cols, const real *weights, const real *a, int64_t stride,
                  real *to);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);
-/* y = A x, A dense; sums in `real`, in 16 parts, which are added by halves. */
-void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
+/* y = A x, rows of A `stride` apart; sums in `real`, in 16 parts, which are added by halves. */
+void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, int64_t stride, const real *x,
+                        real *y);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
 /* a = (a + a^T) / 2, exactly symmetric. */
 void R(symmetrise)(int64_t m, real *a);

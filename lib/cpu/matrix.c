@@ -146,15 +146,23 @@ int64_t R(find)(int64_t count, const real *a, real value)
 /* Rows whose sum is in `real`. */
 enum { GROUP = 8, ROWS_WIDES = LANES / WIDE };
 
-/* The sum of GROUP rows of a vector of columns, times weights if there are any; added by halves. */
-static inline __attribute__((always_inline)) lanes add_group(const real *weights, const real *a,
-                                                             int64_t stride)
+/* `bytes` of a vector, BYTES known to the compiler, and 0. */
+static inline __attribute__((always_inline)) lanes load_part(size_t bytes, const real *a)
+{
+    lanes part = {0};
+    memcpy(&part, a, bytes);
+    return part;
+}
+
+/* The sum of GROUP rows, times weights if there are any; added by halves. */
+static inline __attribute__((always_inline)) lanes add_group(size_t bytes, const real *weights,
+                                                             const real *a, int64_t stride)
 {
     lanes pairs[GROUP / 2];
 #pragma GCC unroll 4
     for (int i = 0; i < GROUP / 2; i++) {
-        lanes first = *(const lanes *)(a + 2 * i * stride);
-        lanes second = *(const lanes *)(a + (2 * i + 1) * stride);
+        lanes first = load_part(bytes, a + 2 * i * stride);
+        lanes second = load_part(bytes, a + (2 * i + 1) * stride);
         pairs[i] = weights ? weights[2 * i] * first + weights[2 * i + 1] * second : first + second;
     }
 #pragma GCC unroll 2
@@ -165,42 +173,53 @@ static inline __attribute__((always_inline)) lanes add_group(const real *weights
     return pairs[0];
 }
 
+static inline __attribute__((always_inline)) void add_widened(double weight, lanes x,
+                                                              wide totals[ROWS_WIDES])
+{
+    real each[LANES];
+    memcpy(each, &x, sizeof each);
+    for (int w = 0; w < ROWS_WIDES; w++)
+        totals[w] += weight * widened(each + w * WIDE);
+}
+
 /* The sums of a vector of columns stay in registers. */
-static inline __attribute__((always_inline)) void
-add_columns(int64_t rows, const real *weights, const real *a, int64_t stride, real *to)
+static inline __attribute__((always_inline)) void add_columns(size_t bytes, int64_t rows,
+                                                              const real *weights, const real *a,
+                                                              int64_t stride, real *to)
 {
     wide totals[ROWS_WIDES] = {{0}};
+    real sums[LANES];
     int64_t i = 0;
-    for (; i + GROUP <= rows; i += GROUP) {
-        lanes group = add_group(weights ? weights + i : NULL, a + i * stride, stride);
-        real each[LANES];
-        memcpy(each, &group, sizeof each);
-        for (int w = 0; w < ROWS_WIDES; w++)
-            totals[w] += widened(each + w * WIDE);
-    }
+    for (; i + GROUP <= rows; i += GROUP)
+        add_widened(1, add_group(bytes, weights ? weights + i : NULL, a + i * stride, stride),
+                    totals);
     for (; i < rows; i++)
-        for (int w = 0; w < ROWS_WIDES; w++)
-            totals[w] += (weights ? (double)weights[i] : 1) * widened(a + i * stride + w * WIDE);
+        add_widened(weights ? (double)weights[i] : 1, load_part(bytes, a + i * stride), totals);
+    add_widened(1, load_part(bytes, to), totals);
     for (int w = 0; w < ROWS_WIDES; w++)
-        *(some *)(to + w * WIDE) =
-            __builtin_convertvector(widened(to + w * WIDE) + totals[w], some);
+        *(some *)(sums + w * WIDE) = __builtin_convertvector(totals[w], some);
+    memcpy(to, sums, bytes);
+}
+
+static inline __attribute__((always_inline)) void add_all_columns(int64_t rows, int64_t cols,
+                                                                  const real *weights,
+                                                                  const real *a, int64_t stride,
+                                                                  real *to)
+{
+    int64_t c = 0;
+    for (; c + LANES <= cols; c += LANES)
+        add_columns(BYTES, rows, weights, a + c, stride, to + c);
+    if (c < cols)
+        add_columns((size_t)(cols - c) * sizeof *a, rows, weights, a + c, stride, to + c);
 }
 
 void R(add_rows)(int64_t rows, int64_t cols, const real *weights, const real *a, int64_t stride,
                  real *to)
 {
-    int64_t c = 0;
-    for (; c + LANES <= cols; c += LANES)
-        if (weights) /* known to be, in the loops */
-            add_columns(rows, weights, a + c, stride, to + c);
-        else
-            add_columns(rows, NULL, a + c, stride, to + c);
-    for (; c < cols; c++) {
-        double sum = 0;
-        for (int64_t i = 0; i < rows; i++)
-            sum += (weights ? (double)weights[i] : 1) * (double)a[i * stride + c];
-        to[c] = (real)((double)to[c] + sum);
-    }
+    if (weights) /* known to be, in the loops */
+        add_all_columns(rows, cols, weights, a, stride, to);
+    else
+        add_all_columns(rows, cols, NULL, a, stride, to);
 }
 
 /* In f64, squares can overflow or underflow where the norm does not; a norm of 0 by underflow would
@@ -294,7 +313,7 @@ static inline real row_product(int64_t cols, const real *a, const real *x)
 }
 
 /* row_product, to the same bits, of LANES rows whose length is a multiple of ROW_SUMS. */
-static inline lanes row_products(int64_t cols, const real *a, const real *x)
+static inline lanes row_products(int64_t cols, const real *a, int64_t stride, const real *x)
 {
     lanes sums[LANES];
 #pragma GCC unroll 16
@@ -302,7 +321,8 @@ static inline lanes row_products(int64_t cols, const real *a, const real *x)
         lanes parts[ROW_VECTORS] = {{0}};
         for (int64_t j = 0; j < cols; j += ROW_SUMS)
             for (int v = 0; v < ROW_VECTORS; v++)
-                parts[v] += ((const lanes *)(a + row * cols + j))[v] * ((const lanes *)(x + j))[v];
+                parts[v] +=
+                    ((const lanes *)(a + row * stride + j))[v] * ((const lanes *)(x + j))[v];
         for (int half = ROW_VECTORS / 2; half > 0; half /= 2)
             for (int v = 0; v < half; v++)
                 parts[v] += parts[v + half];
@@ -311,13 +331,14 @@ static inline lanes row_products(int64_t cols, const real *a, const real *x)
     return add_across(sums);
 }
 
-void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y)
+void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, int64_t stride, const real *x,
+                        real *y)
 {
     int64_t i = 0;
     for (; cols % ROW_SUMS == 0 && i + LANES <= rows; i += LANES)
-        *(lanes *)(y + i) = row_products(cols, a + i * cols, x);
+        *(lanes *)(y + i) = row_products(cols, a + i * stride, stride, x);
     for (; i < rows; i++)
-        y[i] = row_product(cols, a + i * cols, x);
+        y[i] = row_product(cols, a + i * stride, x);
 }
 
 /* A number's bits. Adding 1 to the exponent field carries into the sign bit if the field is all

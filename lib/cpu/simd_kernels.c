@@ -6,14 +6,12 @@
 #include "cpu/simd_set.h"
 
 #if defined(SIMD_AVX512)
-#define TOKENS  4 /* 16 sums, 4 rows of landmarks and temporaries, in 32 registers */
-#define VECTORS 4
-#define DIFFERENCES                                                                                \
-    2 /* for four rows 16 sums, 8 vectors of the rows themselves and temporaries                   \
-       */
-#define SINCOS_F32 Sleef_sincosf16_u10avx512f
-#define SINCOS_F64 Sleef_sincosd8_u10avx512f
-#define ERFC_F64   Sleef_erfcd8_u15avx512f
+#define TOKENS      4 /* 16 sums, 4 rows of landmarks and temporaries, in 32 registers */
+#define VECTORS     4
+#define DIFFERENCES 2 /* for 4 rows 16 sums, 8 vectors of the rows, temporaries */
+#define SINCOS_F32  Sleef_sincosf16_u10avx512f
+#define SINCOS_F64  Sleef_sincosd8_u10avx512f
+#define ERFC_F64    Sleef_erfcd8_u15avx512f
 #elif defined(SIMD_AVX2)
 #define TOKENS      4 /* 8 sums in 16 registers */
 #define VECTORS     2

@@ -13,17 +13,15 @@ int64_t R(landmark_elements)(int64_t count, int64_t d)
     return (d + 1) * R(landmark_padded)(count);
 }
 
-static void squared_norms(int64_t p, int64_t d, const real *x, int64_t stride, real *norms)
+static real squared_norm(int64_t d, const real *x)
 {
-    for (int64_t i = 0; i < p; i++) {
-        real sum = 0;
-        for (int64_t c = 0; c < d; c++)
-            sum += x[i * stride + c] * x[i * stride + c];
-        norms[i] = sum;
-    }
+    real sum = 0;
+    for (int64_t c = 0; c < d; c++)
+        sum += x[c] * x[c];
+    return sum;
 }
 
-/* The norms are summed by columns, in squared_norms' order. */
+/* The norms are summed by columns, in squared_norm's order. */
 void R(landmark_prepare)(landmark_set *set)
 {
     R(simd).transpose(set->count, set->d, set->rows, set->d, set->transposed, set->padded);
@@ -43,8 +41,7 @@ static void distances_expanded(int64_t p, const real *x, int64_t x_stride, const
     real_gemm(CblasNoTrans, CblasTrans, p, set->count, set->d, x, x_stride, set->rows, set->d, 0,
               out, out_stride);
     for (int64_t i = 0; i < p; i++) {
-        real norm;
-        squared_norms(1, set->d, x + i * x_stride, x_stride, &norm);
+        real norm = squared_norm(set->d, x + i * x_stride);
         real *row = out + i * out_stride;
         for (int64_t j = 0; j < set->count; j++) {
             real squared = norm + set->norms[j] - 2 * row[j];

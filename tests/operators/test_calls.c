@@ -221,6 +221,67 @@ Test(calls, empty_shapes_have_zero_gradients)
     atn_context_free(context);
 }
 
+/* ---- Strides ---- */
+
+/* Y and all gradients, one after the other, of tensors in one layout. */
+static double *results_of(atn_context *context, const attention_case *c, int layout, int64_t *count)
+{
+    attention_run forward = attention_run_make(c, layout), backward = attention_run_make(c, layout);
+    int64_t outputs = attention_case_outputs(c);
+    *count = outputs;
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        *count += attention_slot_count(c, slot);
+    double *all = data_allocate(*count), *next = all + outputs;
+    cr_expect(attention_run_forward(&forward, context) >= 0 &&
+                  attention_run_backward(&backward, context) >= 0,
+              "%s: %s", attention_case_label(c), atn_last_error(context));
+    guarded_get(&forward.out, all);
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (backward.gradients[slot].memory) {
+            guarded_get(&backward.gradients[slot], next);
+            next += attention_slot_count(c, slot);
+        }
+    cr_expect_eq(next, all + *count);
+    attention_run_free(&backward);
+    attention_run_free(&forward);
+    return all;
+}
+
+/* The order of every sum depends on the shape alone: whole vectors and 49 landmarks, for which
+ * there are loops of their own, and other numbers. */
+Test(calls, strides_change_no_bit, .timeout = 120)
+{
+    static const atn_attention_shape shapes[] = {{1, 2, 150, 32, 32, 0}, {1, 1, 70, 21, 19, 0}};
+    atn_context *context = fixture_context(2, NULL);
+    int run = 0;
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op))
+        for (int i = 0; fixture_device() == ATN_CPU && i < 4; i++, run++) {
+            attention_choice choice = {.op = (atn_operator)op,
+                                       .dtype = i % 2 ? ATN_F64 : ATN_F32,
+                                       .shape = shapes[i / 2],
+                                       .cross = true,
+                                       .sampling = ATN_SAMPLING_FIRST,
+                                       .landmarks = i / 2 ? 7 : 49,
+                                       .seed = 61};
+            attention_case c = attention_case_make(&choice);
+            int64_t count;
+            double *want = results_of(context, &c, 0, &count);
+            for (int layout = 1; layout < GUARDED_LAYOUT_COUNT; layout++) {
+                double *got = results_of(context, &c, layout, &count);
+                int64_t other = 0;
+                for (int64_t e = 0; e < count; e++)
+                    other += got[e] != want[e];
+                cr_expect(other == 0, "%s, layout %d: %d of %d differ", attention_case_label(&c),
+                          layout, (int)other, (int)count);
+                free(got);
+            }
+            free(want);
+            attention_case_free(&c);
+        }
+    cr_expect(fixture_device() != ATN_CPU || run >= ATN_OPERATOR_COUNT);
+    atn_context_free(context);
+}
+
 /* ---- Backward after forward ---- */
 
 enum { USUAL, ONE_INPUT, PADDED, PADDED_INPUT, NAN_VALUE, NAN_SLOPE, CASES = NAN_SLOPE + 4 };

@@ -13,7 +13,8 @@ enum { MOST = 70, ROOM = MOST * MOST + 1 };
 /* What adds across vectors is tested in every set that the machine has, the rest in base. */
 typedef void dots_function(int64_t rows, int64_t cols, const real *a, int64_t a_stride,
                            const real *b, int64_t b_stride, double *dots);
-typedef void vector_function(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
+typedef void vector_function(int64_t rows, int64_t cols, const real *a, int64_t stride,
+                             const real *x, real *y);
 typedef void rows_function(int64_t rows, int64_t cols, const real *weights, const real *a,
                            int64_t stride, real *to);
 typedef double norm_function(int64_t count, const real *a);
@@ -91,12 +92,13 @@ Test(matrix, rows_times_a_vector)
     for (int set = 0, count = find_sets(); set < count; set++)
         for (int64_t cols = 0; cols <= MOST; cols++)
             for (int64_t rows = 0; rows <= 35; rows += rows < 3 ? 1 : 16) {
+                int64_t stride = cols + rows % 2 * 3;
                 fill(ROOM, a);
                 fill(MOST, x);
                 y[rows] = 7;
-                multiply_vector[set](rows, cols, a, x, y);
+                multiply_vector[set](rows, cols, a, stride, x, y);
                 for (int64_t i = 0; i < rows; i++)
-                    cr_expect(y[i] == plain_row(cols, a + i * cols, x), "%s, %d x %d: row %d",
+                    cr_expect(y[i] == plain_row(cols, a + i * stride, x), "%s, %d x %d: row %d",
                               sets[set].name, (int)rows, (int)cols, (int)i);
                 cr_expect(y[rows] == 7);
             }
@@ -145,7 +147,37 @@ Test(matrix, dots_of_rows)
     }
 }
 
-/* Of equal elements the first, wherever it is; the last element if none is equal. */
+/* Of any numbers, near to sums in long double; AVX2 and AVX-512 to the same bits. */
+Test(matrix, sums_of_rows_of_any_numbers)
+{
+    enum { ROWS = 64, STRIDE = 41 };
+    static real a[ROWS * STRIDE], weights[ROWS], to[ATN_ISA_COUNT][STRIDE];
+    fill(ROWS * STRIDE, a);
+    fill(ROWS, weights);
+    int sets_there = find_sets();
+    for (int rows = 1; rows <= ROWS; rows++)
+        for (int cols = 1; cols < STRIDE; cols++)
+            for (int set = 0; set < sets_there; set++) {
+                memset(to[set], 0, sizeof to[set]);
+                add_rows[set](rows, cols, weights, a, STRIDE, to[set]);
+                for (int c = 0; c < cols; c++) {
+                    long double want = 0, size = 0;
+                    for (int i = 0; i < rows; i++) {
+                        long double term = (long double)weights[i] * a[i * STRIDE + c];
+                        want += term;
+                        size += fabsl(term);
+                    }
+                    long double roundoff =
+                        (sizeof(real) < sizeof(double) ? FLT_EPSILON : DBL_EPSILON) / 2;
+                    cr_expect(fabsl(to[set][c] - want) <= (rows / 8 + 6) * roundoff * size,
+                              "%s: %d rows, column %d of %d", sets[set].name, rows, c, cols);
+                    cr_expect(set < 2 || !sets[1].fuses || to[set][c] == to[1][c],
+                              "%s: %d rows, column %d of %d: other bits", sets[set].name, rows, c,
+                              cols);
+                }
+            }
+}
+
 /* Exact where numbers are whole; nothing beyond the columns is written. */
 Test(matrix, sums_of_rows)
 {
@@ -225,6 +257,7 @@ Test(matrix, sums_of_squares_of_nan_and_infinity)
         }
 }
 
+/* Of equal elements the first, wherever it is; the last element if none is equal. */
 Test(matrix, find_takes_the_first)
 {
     enum { LONGEST = 200, BEYOND = 2 };

@@ -323,7 +323,7 @@ static void fill_probe(iteration *t)
 static void keep_best(iteration *t, int k)
 {
     int64_t m = t->p->m;
-    R(multiply_vector)(m, m, t->e, t->probe, t->q);
+    R(multiply_vector)(m, m, t->e, m, t->probe, t->q);
     double squared = R(dot)(m, t->q, t->q);
     if (k == 0 || squared < t->best_residual) {
         t->best_residual = squared;

@@ -12,9 +12,8 @@
 #include "operators/softmax/cpu.h"
 
 /* state: for each channel of K the sum of exps, t and what is subtracted from it before exp; S, dS.
- * work: the reciprocals of
- * the sums; a block of rho_q or rho_k (in `backward` of exps) and one of a gradient; the maxima,
- * the sums and S or dS of a part of the tokens. */
+ * work: the reciprocals of the sums; a block of rho_q or rho_k (in `backward` of exps) and one of a
+ * gradient; the maxima, the sums and S or dS of a part of the tokens. */
 typedef struct {
     double *sums, *along, *one_over, *part_sums;
     real *shifts, *rho, *grad, *part_maxima;
@@ -121,12 +120,16 @@ static void add_to_sums(int64_t rows, int64_t d, const real *a, double *sums)
             sums[e] += (double)a[j * d + e];
 }
 
-/* Sums over keys, for add_state: S or dS. refused, of S or null: whether a key is -infinity, whose
- * exp is 0; infinity and NaN are seen in S. */
+/* Sums over keys, for add_state: S or dS. refused, of S or null: whether a key is more than MOST
+ * above its shift, or not finite. */
 typedef struct {
     real *sums;
     bool *refused;
 } key_sums;
+
+/* A difference of at most 4 is rounded by at most two roundoffs, which is the relative error of its
+ * exp; and what is divided by sums of such exps does not underflow. */
+enum { MOST = 4 };
 
 /* exp(k - shift) of a block of keys; add: adds it to the part's sums, too. */
 static const real *load_exps(const head *h, const pieces *p, int64_t first, int64_t rows,
@@ -141,7 +144,7 @@ static const real *load_exps(const head *h, const pieces *p, int64_t first, int6
         for (int64_t c = 0; c < h->d; c++) {
             real x = k[c] - p->shifts[c];
             exps[j * h->d + c] = x;
-            refused |= x == -(real)INFINITY;
+            refused |= !(x <= MOST) | (x == -(real)INFINITY);
         }
     }
     R(simd).exponentials(rows * h->d, exps);
@@ -224,6 +227,8 @@ static void add_state(const void *own, const head *h, int64_t first, int64_t cou
 {
     pieces p = split(h);
     const key_sums *to = own;
+    if (was_refused(to)) /* the part may not have been summed */
+        return;
     if (to->sums == p.state && !is_narrow(h))
         add_exps(own, h, first, count);
     head_add(h->d * h->dv, p.part_state, to->sums);
@@ -238,9 +243,7 @@ static void clear_state(const head *h, const pieces *p)
 }
 
 /* S and the sums with the maxima of the first keys as shifts, so that the others are read once: no
- * sum is less than 1. Keys above their shift are as accurate as those below: the rounding of k -
- * shift is the same for all of about the same size, and cancels in rho_k. False if exp, or S, has
- * overflowed or a key is not finite. */
+ * sum is less than 1. False if these shifts do not serve, or S has overflowed. */
 static bool sum_at_once(const head *h, const pieces *p)
 {
     bool refused = false;

@@ -257,7 +257,7 @@ static void weight_sums(const linear *l, const token_block *queries, const token
     real products[HEAD_BLOCK];
     bool short_sums = l->m <= MOST_FEATURES;
     if (short_sums)
-        R(multiply_vector)(queries->rows, l->m, queries->phi, l->z, products);
+        R(multiply_vector)(queries->rows, l->m, queries->phi, l->m, l->z, products);
     for (int64_t i = 0; i < queries->rows; i++) {
         bool good = short_sums && products[i] >= SMALL && products[i] < INFINITY;
         sums[i] = good ? (double)products[i] : R(dot)(l->m, queries->phi + i * l->m, l->z);

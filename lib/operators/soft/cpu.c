@@ -208,8 +208,8 @@ static void features(const soft_head *h, int64_t p, const real *tokens, int64_t 
 }
 
 /* The sum U over one chunk of tokens. by_heads: the thread runs second_pass for it, too. V is not
- * searched: as 0 times infinity or NaN is NaN, one of them makes its column of U, X U and Y, whose
- * rows are, NaN or infinite. */
+ * searched: 0 times NaN or infinity is NaN, so one of them in V makes a whole column of U, of X U
+ * and of Y NaN or infinite, and Y is searched. */
 static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v, int64_t head,
                        int64_t chunk, bool by_heads)
 {

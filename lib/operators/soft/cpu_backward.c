@@ -47,7 +47,7 @@ int64_t R(soft_backward_work)(const cpu_soft *soft)
 
 /* ---- First pass: U and T over one chunk of tokens ---- */
 
-/* Forward has searched q and v. */
+/* After forward the status of a head says what is not finite in q and v. */
 static bool finite_block(const call *c, int64_t head, int64_t t, int64_t p)
 {
     const atn_tensor *const inputs[] = {c->dout, c->q, c->v};
@@ -306,19 +306,18 @@ static void kernel_gradient(const call *c, const grad_head *g, int64_t head, int
          soft_ahead(c->gradients->v, head, first + p)}};
     int64_t count = g->h.set.count, padded = g->h.set.padded, dv = c->v->cols;
     int64_t left = count % SIMD_COLUMNS;
-    bool few = count > SIMD_COLUMNS && left <= SIMD_FEW_COLUMNS && c->v->row_stride == dv &&
-               c->dout->row_stride == dv;
-    int64_t whole = few ? count - left : count;
+    int64_t whole = count > SIMD_COLUMNS && left <= SIMD_FEW_COLUMNS ? count - left : count;
     for (int k = 0; k < 2; k++) {
         const real *x = soft_rows(tokens[k], head, first);
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, p, whole, dv, x, tokens[k]->row_stride,
-                                   b[k], dv, k > 0, slopes, padded),
+        int64_t stride = tokens[k]->row_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, p, whole, dv, x, stride, b[k], dv,
+                                   k > 0, slopes, padded),
                         ahead[k][0], ahead[k][1]);
         for (int64_t j = whole; j < count; j++)
             for (int64_t i = 0; i < p; i += TOKENS) {
                 real column[TOKENS];
                 int64_t rows = soft_smaller(TOKENS, p - i);
-                R(multiply_vector)(rows, dv, x + i * dv, b[k] + j * dv, column);
+                R(multiply_vector)(rows, dv, x + i * stride, stride, b[k] + j * dv, column);
                 for (int64_t t = 0; t < rows; t++) {
                     real *slope = slopes + (i + t) * padded + j;
                     *slope = k > 0 ? *slope + column[t] : column[t];
@@ -616,8 +615,8 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
     if (status < 0)
         return status;
     bool by_heads = soft_by_heads(soft);
-    bool through_steps =
-        soft->desc.gradient == ATN_GRADIENT_STEPS; /* heads may share their alpha */
+    /* Heads may share their alpha: none is finished before all have their slopes by it. */
+    bool through_steps = soft->desc.gradient == ATN_GRADIENT_STEPS;
     if (by_heads)
         over(&c, heads, through_steps ? differentiate_head : whole_head);
     else {
