@@ -63,9 +63,8 @@ int64_t R(orthogonal_work)(int64_t d);
 /* Backward of sample for one head, landmarks' gradients m x d. grad, of the tokens, is added to.
  * choices are as sample left them, and count as constants. conv-code: the gradients of norm weight
  * and bias are added to norm_sums (2 d), and landmarks becomes the gradient of the convolution's
- * output. conv: landmarks stays as it is; after other kinds it holds nothing of use. work:
- * sample_backward_work elements.
- */
+ * output. conv: landmarks stays as it is; after other kinds it is of no use. work:
+ * sample_backward_work elements. */
 void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
                         int64_t stride, int64_t m, const int64_t *choices, real *landmarks,
                         real *grad, int64_t grad_stride, double *norm_sums, real *work);

@@ -87,9 +87,9 @@ void R(row_dots)(int64_t rows, int64_t cols, const real *a, int64_t a_stride, co
 }
 
 /* The sum of (a_i - b_i)^2, or of a_i^2 without b. In f32 converting every number to double would
- * take most of the time: there SUMS partial sums of TERMS squares each are f32, and what remains of
- * them is added in double. Not if that overflows, or is so small that squares can have underflowed
- * which are not negligible. */
+ * take most of the time: there SUMS partial sums of TERMS squares each are f32, and are added in
+ * double. Where that overflows, or is so small that squares which count can have underflowed, all
+ * is summed in double. */
 static inline __attribute__((always_inline)) double short_sum(int64_t count, const real *a,
                                                               const real *b)
 {
@@ -146,14 +146,6 @@ int64_t R(find)(int64_t count, const real *a, real value)
 /* Rows whose sum is in `real`. */
 enum { GROUP = 8, ROWS_WIDES = LANES / WIDE };
 
-/* `bytes` of a vector, BYTES known to the compiler, and 0. */
-static inline __attribute__((always_inline)) lanes load_part(size_t bytes, const real *a)
-{
-    lanes part = {0};
-    memcpy(&part, a, bytes);
-    return part;
-}
-
 /* The sum of GROUP rows, times weights if there are any; added by halves. */
 static inline __attribute__((always_inline)) lanes add_group(size_t bytes, const real *weights,
                                                              const real *a, int64_t stride)
@@ -161,8 +153,8 @@ static inline __attribute__((always_inline)) lanes add_group(size_t bytes, const
     lanes pairs[GROUP / 2];
 #pragma GCC unroll 4
     for (int i = 0; i < GROUP / 2; i++) {
-        lanes first = load_part(bytes, a + 2 * i * stride);
-        lanes second = load_part(bytes, a + (2 * i + 1) * stride);
+        lanes first = load_first(bytes, a + 2 * i * stride);
+        lanes second = load_first(bytes, a + (2 * i + 1) * stride);
         pairs[i] = weights ? weights[2 * i] * first + weights[2 * i + 1] * second : first + second;
     }
 #pragma GCC unroll 2
@@ -194,8 +186,8 @@ static inline __attribute__((always_inline)) void add_columns(size_t bytes, int6
         add_widened(1, add_group(bytes, weights ? weights + i : NULL, a + i * stride, stride),
                     totals);
     for (; i < rows; i++)
-        add_widened(weights ? (double)weights[i] : 1, load_part(bytes, a + i * stride), totals);
-    add_widened(1, load_part(bytes, to), totals);
+        add_widened(weights ? (double)weights[i] : 1, load_first(bytes, a + i * stride), totals);
+    add_widened(1, load_first(bytes, to), totals);
     for (int w = 0; w < ROWS_WIDES; w++)
         *(some *)(sums + w * WIDE) = __builtin_convertvector(totals[w], some);
     memcpy(to, sums, bytes);

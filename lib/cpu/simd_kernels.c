@@ -115,19 +115,6 @@ static void elu(int64_t count, real one, const real *x, real *slopes, real *phi)
     memcpy(phi, few[2], bytes);
 }
 
-/* A vector's first `bytes`, and 0. */
-static inline __attribute__((always_inline)) lanes load_first(size_t bytes, const real *x)
-{
-    lanes y = {0};
-    memcpy(&y, x, bytes);
-    return y;
-}
-
-static inline __attribute__((always_inline)) void store_first(size_t bytes, lanes x, real *to)
-{
-    memcpy(to, &x, bytes);
-}
-
 /* `of` where x is above 0, otherwise 0. */
 static inline lanes positive(lanes x, lanes of)
 {
@@ -135,7 +122,7 @@ static inline lanes positive(lanes x, lanes of)
     return (lanes)((bits)of & (bits)(x > zero));
 }
 
-/* `bytes` of a vector, BYTES known to the compiler. */
+/* Channels of one vector: `bytes` is BYTES, which the compiler knows, except for the last ones. */
 static inline __attribute__((always_inline)) void
 relu_lanes(size_t bytes, int64_t count, const real *factors, int64_t d, const real *x, real *phi)
 {
@@ -286,8 +273,8 @@ static lanes partners(lanes x, bits lane, int half)
 
 /* `tokens` x `vectors` sums in registers, both known to the compiler, as is whether `ahead` is
  * null. Otherwise PREFETCHED d elements are prefetched from there on, a few for every channel: all
- * at once, they would occupy every line fill buffer of the first-level cache, and the loads that
- * follow would wait. */
+ * at once, they can occupy every line fill buffer of the first-level cache, and the loads that
+ * follow wait. */
 static inline __attribute__((always_inline)) void
 distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_stride,
               const real *transposed, int64_t stride, real *out, int64_t out_stride,
@@ -309,8 +296,8 @@ distance_tile(int tokens, int vectors, int64_t d, const real *x, int64_t x_strid
             ((lanes *)(out + t * out_stride))[v] = sums[t][v];
 }
 
-/* `tokens` rows of squared distances to the first `columns` landmarks. Every tile prefetches from
- * `ahead` on, where the first one has brought it, or it is null. */
+/* `tokens` rows of squared distances to the first `columns` landmarks. Unless `ahead` is
+ * null, every tile prefetches from there on what is in the cache after the first one. */
 static inline __attribute__((always_inline)) void
 distance_rows(int tokens, const landmark_set *set, int64_t columns, const real *x, int64_t x_stride,
               real *out, int64_t out_stride, const real *ahead)
@@ -355,9 +342,9 @@ static void gaussian_column(int64_t d, const real *l, real unit, int64_t p, cons
     }
 }
 
-/* What the rows of distances from token i on prefetch: every other group of TOKENS tokens, as many
- * elements of one array as both groups have; where there is none, of the set, which is in a cache.
- */
+/* Where the group of TOKENS tokens from i on prefetches. Even groups take the first array, odd ones
+ * the second, each as many elements as two groups have; without an array the set, which is in a
+ * cache. */
 static const real *ahead_of(const landmark_set *set, const real *const *ahead, int64_t i)
 {
     int64_t group = i / TOKENS;

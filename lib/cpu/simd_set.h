@@ -24,6 +24,19 @@ typedef real_bits bits __attribute__((vector_size(BYTES), aligned(sizeof(real_bi
 enum { LANES = BYTES / sizeof(real) };
 enum { LINE = 64 }; /* bytes of a cache line */
 
+/* A vector's first `bytes`, and 0. */
+static inline __attribute__((always_inline)) lanes load_first(size_t bytes, const real *x)
+{
+    lanes y = {0};
+    memcpy(&y, x, bytes);
+    return y;
+}
+
+static inline __attribute__((always_inline)) void store_first(size_t bytes, lanes x, real *to)
+{
+    memcpy(to, &x, bytes);
+}
+
 /* Doubles, and as many real numbers. */
 typedef double wide __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
 typedef int64_t wide_bits __attribute__((vector_size(BYTES), aligned(sizeof(int64_t)), may_alias));

@@ -56,7 +56,7 @@ static void clear_row(int64_t d, real *row)
         row[c] = 0;
 }
 
-/* In the order of the tokens in memory: a row of the grid after the other. */
+/* In the order of the tokens in memory: one row of the grid after the other. */
 static void pool(const job *j)
 {
     int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;

@@ -39,7 +39,7 @@ static int64_t corner_of(const atn_sampling *s, int64_t l)
     return l / across * s->stride * s->width + l % across * s->stride;
 }
 
-/* In the order of the tokens in memory: a row of the grid after the other. */
+/* In the order of the tokens in memory: one row of the grid after the other. */
 static void pool(const job *j)
 {
     int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;

@@ -128,7 +128,7 @@ typedef struct {
 } key_sums;
 
 /* A difference of at most 4 is rounded by at most two roundoffs, which is the relative error of its
- * exp; and what is divided by sums of such exps does not underflow. */
+ * exp; and sums of such exps, by which backward divides dS, are not so large that it underflows. */
 enum { MOST = 4 };
 
 /* exp(k - shift) of a block of keys; add: adds it to the part's sums, too. */
@@ -243,7 +243,7 @@ static void clear_state(const head *h, const pieces *p)
 }
 
 /* S and the sums with the maxima of the first keys as shifts, so that the others are read once: no
- * sum is less than 1. False if these shifts do not serve, or S has overflowed. */
+ * sum is less than 1. False if a key is refused or S has overflowed. */
 static bool sum_at_once(const head *h, const pieces *p)
 {
     bool refused = false;

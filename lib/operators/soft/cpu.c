@@ -209,7 +209,7 @@ static void features(const soft_head *h, int64_t p, const real *tokens, int64_t 
 
 /* The sum U over one chunk of tokens. by_heads: the thread runs second_pass for it, too. V is not
  * searched: 0 times NaN or infinity is NaN, so one of them in V makes a whole column of U, of X U
- * and of Y NaN or infinite, and Y is searched. */
+ * and of Y NaN or infinite, and Y is searched; unless A = 0, where the factor has no rows. */
 static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v, int64_t head,
                        int64_t chunk, bool by_heads)
 {
@@ -222,7 +222,8 @@ static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
     for (int64_t t = chunk * soft->chunk; t < end; t += soft->block) {
         int64_t p = soft_smaller(soft->block, end - t);
         const real *tokens = soft_rows(q, head, t), *values = soft_rows(v, head, t);
-        if (!R(all_finite)(p, q->cols, tokens, q->row_stride))
+        if (!R(all_finite)(p, q->cols, tokens, q->row_stride) ||
+            (h.set.count == 0 && !R(all_finite)(p, dv, values, v->row_stride)))
             *nonfinite = 1;
         real *f = soft_place(soft, by_heads, t);
         const real *ahead[2] = {soft_ahead(q, head, t + p), soft_ahead(v, head, t + p)};

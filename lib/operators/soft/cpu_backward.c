@@ -73,7 +73,7 @@ static real *solved_copy(const soft_head *h, int64_t p, const real *block, real 
     return to;
 }
 
-/* After a forward call its U is still there, and the status of a head says what it found. */
+/* After forward, `sums` holds its U. */
 static void sum_tokens(const call *c, int64_t piece, bool by_heads)
 {
     cpu_soft *soft = c->soft;
@@ -291,9 +291,8 @@ static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int
         landmark_partials[i] += block_partials[i];
 }
 
-/* dK = dY B1^T + V B2^T for p tokens from `first` on. The last landmarks, if they are few, are sums
- * over channels, as the last distances are (simd.h): a tile would compute a whole vector of them.
- */
+/* dK = dY B1^T + V B2^T for p tokens from `first` on. A few last landmarks are sums over channels,
+ * as the last distances are (simd.h): a tile would compute a whole vector of them. */
 static void kernel_gradient(const call *c, const grad_head *g, int64_t head, int64_t first,
                             int64_t p, real *slopes)
 {
