@@ -28,13 +28,18 @@ enum { LINE = 64 }; /* bytes of a cache line */
 static inline __attribute__((always_inline)) lanes load_first(size_t bytes, const real *x)
 {
     lanes y = {0};
+    if (bytes == BYTES)
+        return *(const lanes *)x;
     memcpy(&y, x, bytes);
     return y;
 }
 
 static inline __attribute__((always_inline)) void store_first(size_t bytes, lanes x, real *to)
 {
-    memcpy(to, &x, bytes);
+    if (bytes == BYTES)
+        *(lanes *)to = x;
+    else
+        memcpy(to, &x, bytes);
 }
 
 /* Doubles, and as many real numbers. */
