@@ -53,6 +53,8 @@ static inline wide widened(const real *a)
 {
 #if defined(SIMD_AVX512) && defined(REAL_F32) /* gcc 12 would convert it in two halves */
     return _mm512_cvtps_pd(_mm256_loadu_ps(a));
+#elif defined(SIMD_AVX2) && defined(REAL_F32)
+    return _mm256_cvtps_pd(_mm_loadu_ps(a));
 #else
     return __builtin_convertvector(*(const some *)a, wide);
 #endif

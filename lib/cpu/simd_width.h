@@ -6,6 +6,7 @@
 #define CPU_SIMD_WIDTH_H
 
 #include <sleef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(SIMD_AVX512)
@@ -39,13 +40,31 @@
 typedef float exp_lanes __attribute__((vector_size(BYTES), may_alias));
 typedef int32_t exp_bits __attribute__((vector_size(BYTES), may_alias));
 
-/* 2^k y for an integer k. */
-static inline exp_lanes scaled_f32(exp_lanes y, exp_lanes k)
+/* Whether an argument may need a result that is no normal number. In AVX-512 that makes no
+ * difference. */
+static inline bool is_extreme(exp_lanes x, float most)
 {
 #ifdef SIMD_AVX512
+    (void)x, (void)most;
+    return true;
+#else
+    const exp_bits magnitude = (exp_bits){0} + 0x7fffffff;
+    const exp_lanes limit = (exp_lanes){0} + most, size = (exp_lanes)((exp_bits)x & magnitude);
+    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)size, (__m256)limit, _CMP_NLE_UQ)) != 0;
+#endif
+}
+
+/* 2^k y for an integer k and y between 1/2 and 2. Without AVX-512 it is a sum of exponents unless
+ * it may be no normal number. */
+static inline exp_lanes scaled_f32(bool extreme, exp_lanes y, exp_lanes k)
+{
+#ifdef SIMD_AVX512
+    (void)extreme;
     return (exp_lanes)_mm512_scalef_ps((__m512)y, (__m512)k);
 #else /* in two steps, because 2^k may be beyond the normal numbers where the result is not */
     exp_bits exponent = (exp_bits)_mm256_cvtps_epi32((__m256)k), half = exponent >> 1;
+    if (!extreme)
+        return (exp_lanes)((exp_bits)y + (exponent << 23));
     return y * (exp_lanes)((half + 127) << 23) * (exp_lanes)((exponent - half + 127) << 23);
 #endif
 }
@@ -59,7 +78,9 @@ static inline exp_lanes exp_f32(exp_lanes x)
     const exp_lanes zero = {0};
     const float shift = 0x1.8p23f; /* numbers of this size are the integers */
     const float log_2 = 0x1.62e4p-1f, log_2_rest = 0x1.7f7d1cp-20f;
-    x = (exp_lanes)MIN_F32(zero + 89, MAX_F32(zero - 104, x)); /* infinity, 0 beyond these */
+    bool extreme = is_extreme(x, 86); /* 86 / log(2) is below 125 */
+    if (extreme)
+        x = (exp_lanes)MIN_F32(zero + 89, MAX_F32(zero - 104, x)); /* infinity, 0 beyond these */
     exp_lanes shifted = x * 0x1.715476p0f + shift, k = shifted - shift;
     exp_lanes r = (x - k * log_2) - k * log_2_rest;
     exp_lanes y = zero + 0x1.6a23dp-10f;
@@ -69,7 +90,7 @@ static inline exp_lanes exp_f32(exp_lanes x)
     y = y * r + 0x1.fffffcp-2f;
     y = y * r + 1;
     y = y * r + 1;
-    return scaled_f32(y, k);
+    return scaled_f32(extreme, y, k);
 }
 
 /* 2^x of f32, at most 0.9 ulp (every argument was tried): 2^k 2^f, k the integer that is nearest to
@@ -77,10 +98,12 @@ static inline exp_lanes exp_f32(exp_lanes x)
 static inline exp_lanes exp2_f32(exp_lanes x)
 {
     const exp_lanes zero = {0};
+    bool extreme = is_extreme(x, 125);
 #ifdef SIMD_AVX512 /* vscalefps takes any k, and vreduceps of an infinity is 0 */
     exp_lanes f = (exp_lanes)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT), k = x - f;
 #else
-    x = (exp_lanes)MIN_F32(zero + 128, MAX_F32(zero - 150, x)); /* infinity, 0 beyond these */
+    if (extreme)
+        x = (exp_lanes)MIN_F32(zero + 128, MAX_F32(zero - 150, x)); /* infinity, 0 beyond these */
     exp_lanes k = (exp_lanes)_mm256_round_ps((__m256)x, _MM_FROUND_TO_NEAREST_INT), f = x - k;
 #endif
     exp_lanes y = zero + 0x1.41787ap-13f;
@@ -90,7 +113,7 @@ static inline exp_lanes exp2_f32(exp_lanes x)
     y = y * f + 0x1.ebfbdcp-3f;
     y = y * f + 0x1.62e43p-1f;
     y = y * f + 1;
-    return scaled_f32(y, k);
+    return scaled_f32(extreme, y, k);
 }
 
 /* exp(c x) is EXP_OF_F32(c LOG_OF_E_F32, x): a power of 2 takes three operations fewer than exp

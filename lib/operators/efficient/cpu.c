@@ -108,12 +108,12 @@ static void add_to_sums(int64_t rows, int64_t d, const real *a, double *sums)
     enum { TOGETHER = 16 }; /* sums in registers */
     int64_t c = 0;
     for (; c + TOGETHER <= d; c += TOGETHER) {
-        double some[TOGETHER];
-        memcpy(some, sums + c, sizeof some);
+        double some[TOGETHER] = {0};
         for (int64_t j = 0; j < rows; j++)
             for (int e = 0; e < TOGETHER; e++)
                 some[e] += (double)a[j * d + c + e];
-        memcpy(sums + c, some, sizeof some);
+        for (int e = 0; e < TOGETHER; e++)
+            sums[c + e] += some[e];
     }
     for (int64_t j = 0; j < rows; j++)
         for (int64_t e = c; e < d; e++)
