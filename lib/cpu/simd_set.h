@@ -49,9 +49,10 @@ enum { WIDE = BYTES / sizeof(double) };
 typedef real some
     __attribute__((vector_size(WIDE * sizeof(real)), aligned(sizeof(real)), may_alias));
 
+/* Without these intrinsics gcc 12 converts a vector in two halves. */
 static inline wide widened(const real *a)
 {
-#if defined(SIMD_AVX512) && defined(REAL_F32) /* gcc 12 would convert it in two halves */
+#if defined(SIMD_AVX512) && defined(REAL_F32)
     return _mm512_cvtps_pd(_mm256_loadu_ps(a));
 #elif defined(SIMD_AVX2) && defined(REAL_F32)
     return _mm256_cvtps_pd(_mm_loadu_ps(a));

@@ -40,8 +40,8 @@
 typedef float exp_lanes __attribute__((vector_size(BYTES), may_alias));
 typedef int32_t exp_bits __attribute__((vector_size(BYTES), may_alias));
 
-/* Whether an argument may need a result that is no normal number. In AVX-512 that makes no
- * difference. */
+/* Whether any of x is NaN or larger in magnitude than `most`, so that a result may be no normal
+ * number. AVX-512 needs no such distinction: always true. */
 static inline bool is_extreme(exp_lanes x, float most)
 {
 #ifdef SIMD_AVX512
@@ -54,8 +54,8 @@ static inline bool is_extreme(exp_lanes x, float most)
 #endif
 }
 
-/* 2^k y for an integer k and y between 1/2 and 2. Without AVX-512 it is a sum of exponents unless
- * it may be no normal number. */
+/* 2^k y for an integer k and y between 1/2 and 2, whose exponent is stored as 126 or 127. Unless k
+ * is extreme, AVX2 adds it to that: for |k| <= 125 the sum is 1 .. 252, that of a normal number. */
 static inline exp_lanes scaled_f32(bool extreme, exp_lanes y, exp_lanes k)
 {
 #ifdef SIMD_AVX512

@@ -271,3 +271,28 @@ attention_slots attention_run_slots(const attention_run *r)
             guarded_get(&r->gradients[i], slots.of[i]);
     return slots;
 }
+
+double *attention_run_results(const attention_case *c, int layout, atn_context *context,
+                              int64_t *count)
+{
+    attention_run forward = attention_run_make(c, layout), backward = attention_run_make(c, layout);
+    int64_t outputs = attention_case_outputs(c);
+    *count = outputs;
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        *count += attention_slot_count(c, slot);
+    double *all = data_allocate(*count), *next = all + outputs;
+    if (attention_run_forward(&forward, context) < 0 ||
+        attention_run_backward(&backward, context) < 0) {
+        fprintf(stderr, "%s: %s\n", attention_case_label(c), atn_last_error(context));
+        abort();
+    }
+    guarded_get(&forward.out, all);
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (backward.gradients[slot].memory) {
+            guarded_get(&backward.gradients[slot], next);
+            next += attention_slot_count(c, slot);
+        }
+    attention_run_free(&backward);
+    attention_run_free(&forward);
+    return all;
+}

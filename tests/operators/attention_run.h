@@ -90,4 +90,9 @@ bool attention_run_clean(const attention_run *run, bool backward);
 /* The gradients of the last backward call. */
 attention_slots attention_run_slots(const attention_run *run);
 
+/* Y and all gradients, one after the other, of a forward and a backward call on tensors in one
+ * layout; *count: their elements. The caller frees them. A negative status ends the test. */
+double *attention_run_results(const attention_case *c, int layout, atn_context *context,
+                              int64_t *count);
+
 #endif

@@ -223,30 +223,6 @@ Test(calls, empty_shapes_have_zero_gradients)
 
 /* ---- Strides ---- */
 
-/* Y and all gradients, one after the other, of tensors in one layout. */
-static double *results_of(atn_context *context, const attention_case *c, int layout, int64_t *count)
-{
-    attention_run forward = attention_run_make(c, layout), backward = attention_run_make(c, layout);
-    int64_t outputs = attention_case_outputs(c);
-    *count = outputs;
-    for (int slot = 0; slot < SLOT_COUNT; slot++)
-        *count += attention_slot_count(c, slot);
-    double *all = data_allocate(*count), *next = all + outputs;
-    cr_expect(attention_run_forward(&forward, context) >= 0 &&
-                  attention_run_backward(&backward, context) >= 0,
-              "%s: %s", attention_case_label(c), atn_last_error(context));
-    guarded_get(&forward.out, all);
-    for (int slot = 0; slot < SLOT_COUNT; slot++)
-        if (backward.gradients[slot].memory) {
-            guarded_get(&backward.gradients[slot], next);
-            next += attention_slot_count(c, slot);
-        }
-    cr_expect_eq(next, all + *count);
-    attention_run_free(&backward);
-    attention_run_free(&forward);
-    return all;
-}
-
 /* The order of every sum depends on the shape alone: whole vectors and 49 landmarks, for which
  * there are loops of their own, and other numbers. */
 Test(calls, strides_change_no_bit, .timeout = 120)
@@ -265,9 +241,9 @@ Test(calls, strides_change_no_bit, .timeout = 120)
                                        .seed = 61};
             attention_case c = attention_case_make(&choice);
             int64_t count;
-            double *want = results_of(context, &c, 0, &count);
+            double *want = attention_run_results(&c, 0, context, &count);
             for (int layout = 1; layout < GUARDED_LAYOUT_COUNT; layout++) {
-                double *got = results_of(context, &c, layout, &count);
+                double *got = attention_run_results(&c, layout, context, &count);
                 int64_t other = 0;
                 for (int64_t e = 0; e < count; e++)
                     other += got[e] != want[e];

@@ -209,25 +209,6 @@ Test(limits, one_large_key_anywhere)
     atn_context_free(context);
 }
 
-/* Y, dQ, dK and dV of a case, one after the other; the number of all in *count. */
-static double *outcome_of(atn_context *context, const attention_case *c, int64_t *count)
-{
-    int64_t counts[] = {attention_case_outputs(c), attention_case_queries(c),
-                        attention_case_keys(c), attention_case_values(c)};
-    *count = counts[0] + counts[1] + counts[2] + counts[3];
-    double *all = data_allocate(*count), *y = output_of(context, c), *next = all + counts[0];
-    attention_run r = attention_run_make(c, 0);
-    cr_expect_eq(attention_run_backward(&r, context), ATN_OK, "%s", attention_case_label(c));
-    memcpy(all, y, (size_t)counts[0] * sizeof *y);
-    for (int slot = SLOT_Q; slot <= SLOT_V; slot++) {
-        guarded_get(&r.gradients[slot], next);
-        next += counts[slot + 1];
-    }
-    attention_run_free(&r);
-    free(y);
-    return all;
-}
-
 /* Keys that rise above the first ones, by whose maxima efficient attention tries to sum them all:
  * f32 is as near to f64 whether they do so in the first group of keys or the last, by little or
  * much, with small gradients, and with values so large that sums of exps times values overflow
@@ -262,7 +243,7 @@ Test(limits, keys_that_rise, .timeout = 120)
                 c->v[e] = ldexp((double)(float)fabs(c->v[e]), power);
                 c->dout[e] = ldexp((double)(float)c->dout[e], -20);
             }
-            results[wide] = outcome_of(context, c, &count);
+            results[wide] = attention_run_results(c, 0, context, &count);
         }
         int64_t ends[] = {KEYS * VALUES, KEYS * (VALUES + DIM), KEYS * (VALUES + 2 * DIM), count};
         for (int part = 0; part < PARTS; part++) {

@@ -115,9 +115,12 @@ static void add_to_sums(int64_t rows, int64_t d, const real *a, double *sums)
         for (int e = 0; e < TOGETHER; e++)
             sums[c + e] += some[e];
     }
-    for (int64_t j = 0; j < rows; j++)
-        for (int64_t e = c; e < d; e++)
-            sums[e] += (double)a[j * d + e];
+    for (; c < d; c++) {
+        double sum = 0;
+        for (int64_t j = 0; j < rows; j++)
+            sum += (double)a[j * d + c];
+        sums[c] += sum;
+    }
 }
 
 /* Sums over keys, for add_state: S or dS. refused, of S or null: whether a key is more than MOST

@@ -95,10 +95,19 @@ static void distance_gradients(const head *h, const pieces *p, int64_t i0, int64
     for (int64_t i = 0; i < rows; i++)
         for (int64_t at = i * padded; at < i * padded + count; at++)
             p->slopes[at] *= two_s * p->kernel[at];
-    R(simd).add_differences(&(weighted_pairs){rows, count, h->d, p->slopes, padded, q, h->q_stride,
-                                              p->set.rows, h->d, h->grad_q + i0 * h->grad_q_stride,
-                                              h->grad_q_stride, h->grad_k + j0 * h->grad_k_stride,
-                                              h->grad_k_stride});
+    R(simd).add_differences(&(weighted_pairs){.p = rows,
+                                              .count = count,
+                                              .d = h->d,
+                                              .weights = p->slopes,
+                                              .weight_row = padded,
+                                              .x = q,
+                                              .x_row = h->q_stride,
+                                              .y = p->set.rows,
+                                              .y_row = h->d,
+                                              .grad_x = h->grad_q + i0 * h->grad_q_stride,
+                                              .grad_x_row = h->grad_q_stride,
+                                              .grad_y = h->grad_k + j0 * h->grad_k_stride,
+                                              .grad_y_row = h->grad_k_stride});
 }
 
 static void backward_pairs(const head *h)

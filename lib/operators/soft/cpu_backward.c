@@ -284,9 +284,19 @@ static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int
     for (int64_t i = 0; i < p; i++)
         memset(grad_q + i * grad_stride, 0, (size_t)d * sizeof *grad_q);
     memset(block_partials, 0, (size_t)(count * d) * sizeof(real));
-    R(simd).add_differences(&(weighted_pairs){p, count, d, slopes, padded, tokens, stride,
-                                              h->set.rows, d, grad_q, grad_stride, block_partials,
-                                              d});
+    R(simd).add_differences(&(weighted_pairs){.p = p,
+                                              .count = count,
+                                              .d = d,
+                                              .weights = slopes,
+                                              .weight_row = padded,
+                                              .x = tokens,
+                                              .x_row = stride,
+                                              .y = h->set.rows,
+                                              .y_row = d,
+                                              .grad_x = grad_q,
+                                              .grad_x_row = grad_stride,
+                                              .grad_y = block_partials,
+                                              .grad_y_row = d});
     for (int64_t i = 0; i < count * d; i++)
         landmark_partials[i] += block_partials[i];
 }

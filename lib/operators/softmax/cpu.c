@@ -18,8 +18,8 @@
 
 /* A block of queries is multiplied with a transposed block of keys in strips of rows, so that a
  * tile's columns of keys stay in a first-level cache, and keys and a strip of weights in the
- * second. ROWS are whole tiles of six rows (AVX2) and of eight (AVX-512); a last strip may have
- * MOST_ROWS. */
+ * second. ROWS is a multiple of six and of eight, the most rows of the tiles of products.c; a last
+ * strip may have MOST_ROWS. */
 enum { QUERIES = 768, ROWS = 48, MOST_ROWS = 64, KEYS = 1024 / sizeof(real) };
 _Static_assert((int)MOST_ROWS <= (int)SOFTMAX_GROUP, "softmax_raise takes no more rows");
 
