@@ -61,10 +61,11 @@ static inline exp_lanes scaled_f32(bool extreme, exp_lanes y, exp_lanes k)
 #ifdef SIMD_AVX512
     (void)extreme;
     return (exp_lanes)_mm512_scalef_ps((__m512)y, (__m512)k);
-#else /* in two steps, because 2^k may be beyond the normal numbers where the result is not */
+#else
     exp_bits exponent = (exp_bits)_mm256_cvtps_epi32((__m256)k), half = exponent >> 1;
     if (!extreme)
         return (exp_lanes)((exp_bits)y + (exponent << 23));
+    /* in two steps, because 2^k may be beyond the normal numbers where the result is not */
     return y * (exp_lanes)((half + 127) << 23) * (exp_lanes)((exponent - half + 127) << 23);
 #endif
 }
