@@ -212,7 +212,8 @@ Test(limits, one_large_key_anywhere)
 /* Keys that rise above the first ones, by whose maxima efficient attention tries to sum them all:
  * f32 is as near to f64 whether they do so in the first group of keys or the last, by little or
  * much, with small gradients, and with values so large that sums of exps times values overflow
- * unless the largest exp is 1. */
+ * unless the largest exp is 1. The largest errors seen, in FLT_EPSILON: of Y 0.7, of dQ, a
+ * difference that cancels, 26, of dK 10, of dV 4. */
 Test(limits, keys_that_rise, .timeout = 120)
 {
     enum { KEYS = 1100, DIM = 20, VALUES = 3, PARTS = 4 };
