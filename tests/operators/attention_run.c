@@ -292,6 +292,10 @@ double *attention_run_results(const attention_case *c, int layout, atn_context *
             guarded_get(&backward.gradients[slot], next);
             next += attention_slot_count(c, slot);
         }
+    if (next != all + *count) {
+        fprintf(stderr, "%s: slots and gradients do not match\n", attention_case_label(c));
+        abort();
+    }
     attention_run_free(&backward);
     attention_run_free(&forward);
     return all;

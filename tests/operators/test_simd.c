@@ -106,8 +106,8 @@ Test(simd, exp_of_what_is_special)
         }
 }
 
-/* Whatever else is in its vector: one number among ordinary ones, in each place, and these next to
- * it, have the bits that they have among their like. */
+/* An exponential has the same bits whatever else is in its vector: a special number in each place
+ * among ordinary ones, and these next to it. */
 Test(simd, exp_does_not_depend_on_neighbours)
 {
     enum { COUNT = 48 };
@@ -121,7 +121,7 @@ Test(simd, exp_does_not_depend_on_neighbours)
     for (int set = 0, count = find_sets(); set < count; set++)
         for (int scaled = 0; scaled < 2; scaled++)
             for (int i = 0; i < (int)(sizeof other / sizeof *other) * COUNT; i++) {
-                real x[3][COUNT]; /* ordinary ones, the other one, one of it among them */
+                real x[3][COUNT]; /* ordinary, special, one special among ordinary */
                 int at = i % COUNT, different = 0;
                 for (int j = 0; j < COUNT; j++) {
                     x[0][j] = x[2][j] = (real)(0.37 * j - 9);
