@@ -158,8 +158,14 @@ for signal in HUP INT TERM KILL; do
     [ -n "$(ls tmp)" ]
     check 'it is at work' $?
     stopped=
-    [ $signal != KILL ] || stopped=$(runs) # so that it does not end by itself
-    [ -z "$stopped" ] || kill -STOP $stopped
+    if [ $signal = KILL ]; then # stopped, so that it does not end by itself; its log is there before its command line
+        for _ in $(seq 100); do
+            stopped=$(runs)
+            [ -z "$stopped" ] || break
+            sleep 0.05
+        done
+        [ -z "$stopped" ] || kill -STOP $stopped
+    fi
     kill -$signal $running
     wait $running 2>/dev/null
     for _ in $(seq 100); do
