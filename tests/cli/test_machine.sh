@@ -158,7 +158,8 @@ for signal in HUP INT TERM KILL; do
     [ -n "$(ls tmp)" ]
     check 'it is at work' $?
     stopped=
-    if [ $signal = KILL ]; then # stopped, so that it does not end by itself; its log is there before its command line
+    # A stopped run cannot end by itself. Its log exists before its command line names the folder.
+    if [ $signal = KILL ]; then
         for _ in $(seq 100); do
             stopped=$(runs)
             [ -z "$stopped" ] || break
