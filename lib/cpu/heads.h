@@ -66,7 +66,7 @@ typedef struct {
      * dV) NaN or infinite, unless there is no query: the inputs are not searched. */
     bool propagates;
     /* Without that: before and forward (backward, if not after forward) search all blocks of Q, K
-     * and V by head_search when they load them. */
+     * and V by head_search (V: head_search_summed) when they load them. */
     bool searches;
 } R(head_operator);
 typedef R(head_operator) head_operator;
@@ -109,6 +109,15 @@ static inline void head_search(const head *h, int64_t rows, int64_t cols, const 
 #pragma omp atomic write
         *h->nonfinite = 1;
     }
+}
+
+/* The same of V where every sum over the keys has a term of each row, even if its weight is 0: 0
+ * times NaN or infinity is NaN. Forward then need not search it, unless there is no query, because
+ * Y is searched. */
+static inline void head_search_summed(const head *h, int64_t rows, const real *v)
+{
+    if (!h->out || h->n == 0)
+        head_search(h, rows, h->dv, v, h->v_stride);
 }
 
 /* ---- Parts of a head ---- */

@@ -76,22 +76,31 @@ typedef struct {
                      int64_t x_stride, real *out, int64_t out_stride, const real *const *ahead);
     /* x_i = exp(x_i) */
     void (*exponentials)(int64_t count, real *x);
-    /* slopes_i = exp(min(x_i, 0)), phi_i = (slopes_i - one) + max(x_i, 0), where NaN counts as 0.
-     * The arrays must not overlap. */
-    void (*elu)(int64_t count, real one, const real *x, real *slopes, real *phi);
-    /* phi_fc = factors_f max(x_c, 0), where NaN counts as 0: count rows of d, one after the other;
-     * and its backward, grad_c = sum_f factors_f slopes_fc where x_c > 0, otherwise 0; add: that is
-     * added to what grad holds. */
-    void (*relu)(int64_t count, const real *factors, int64_t d, const real *x, real *phi);
-    void (*relu_backward)(int64_t count, const real *factors, int64_t d, const real *x,
-                          const real *slopes, bool add, real *grad);
+    /* slopes_i = exp(min(x_i, 0)), phi_i = slopes_i + max(x_i, 0), naive (slopes_i - 1) +
+     * max(x_i, 0), where NaN counts as 0. The arrays must not overlap. */
+    void (*elu)(int64_t count, bool naive, const real *x, real *slopes, real *phi);
+    /* phi_ifc = factors_if max(x_ic, 0), where NaN counts as 0: for each of the rows of x `count`
+     * of d, all dense; and its backward, grad_ic = sum_f factors_if slopes_ifc where x_ic > 0,
+     * otherwise 0; add: that is added to what grad holds. */
+    void (*relu)(int64_t rows, int64_t count, const real *factors, int64_t d, const real *x,
+                 int64_t stride, real *phi);
+    void (*relu_backward)(int64_t rows, int64_t count, const real *factors, int64_t d,
+                          const real *x, int64_t stride, const real *slopes, bool add, real *grad,
+                          int64_t grad_stride);
     /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of three roundings of
      * the argument. */
     void (*scaled_exponentials)(int64_t count, double factor, real shift, real *x);
-    /* The same of counts_i numbers in each row, from shifts_i; sums_i is the sum of row i:
-     * SIMD_COLUMNS partial sums of at most eight, which are then added in double. */
+    /* y_ij = the same of x_ij and shifts_i, of counts_i numbers in each row; x may be y. sums_i is
+     * the sum of row i: SIMD_COLUMNS partial sums of at most eight, which are then added in double.
+     */
     void (*exponential_rows)(int64_t rows, const int64_t *counts, double factor, const real *shifts,
-                             real *x, int64_t stride, double *sums);
+                             const real *x, int64_t x_stride, real *y, int64_t y_stride,
+                             double *sums);
+    /* y_jc = exp(x_jc - shifts_c) of rows of d numbers, y dense; sums_c += the sum of column c,
+     * eight terms at a time, which are then added in double; null: no sums. False if a difference
+     * is more than `most`, which is at most 88, or not finite. */
+    bool (*exponential_columns)(int64_t rows, int64_t d, const real *x, int64_t x_stride,
+                                const real *shifts, real most, real *y, double *sums);
     /* sines_i = sin(x_i), x_i = cos(x_i) */
     void (*sincos)(int64_t count, real *x, real *sines);
     void (*sincos_f64)(int64_t count, double *x, double *sines); /* the same in either copy */

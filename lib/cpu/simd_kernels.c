@@ -88,31 +88,42 @@ static void exponentials(int64_t count, real *x)
     replace_by_exponentials(count, false, 1, 0, x);
 }
 
-static inline __attribute__((always_inline)) void elu_lanes(real one, const real *x, real *slopes,
+/* naive, known to the compiler: phi less 1. MAX and MIN are 0 where x is NaN. */
+static inline __attribute__((always_inline)) void elu_lanes(bool naive, const real *x, real *slopes,
                                                             real *phi)
 {
     const lanes zero = {0};
-    lanes all = *(const lanes *)x, below = (lanes)((bits)all & (bits)(all < zero));
-    lanes above = (lanes)((bits)all & (bits)(all > zero)), slope = (lanes)EXP(below);
+    lanes all = *(const lanes *)x, slope = (lanes)EXP_BELOW((lanes)MIN(all, zero));
     *(lanes *)slopes = slope;
-    *(lanes *)phi = (slope - one) + above;
+    if (naive)
+        slope -= 1;
+    *(lanes *)phi = slope + (lanes)MAX(all, zero);
 }
 
 /* The last vector may overlap the one before it. */
-static void elu(int64_t count, real one, const real *x, real *slopes, real *phi)
+static inline __attribute__((always_inline)) void elu_form(bool naive, int64_t count, const real *x,
+                                                           real *slopes, real *phi)
 {
     real few[3][LANES] = {{0}};
     size_t bytes = (size_t)count * sizeof *x;
     for (int64_t i = 0; LANES <= count && i < count; i += LANES) {
         int64_t at = i + LANES <= count ? i : count - LANES;
-        elu_lanes(one, x + at, slopes + at, phi + at);
+        elu_lanes(naive, x + at, slopes + at, phi + at);
     }
     if (count >= LANES)
         return;
     memcpy(few[0], x, bytes);
-    elu_lanes(one, few[0], few[1], few[2]);
+    elu_lanes(naive, few[0], few[1], few[2]);
     memcpy(slopes, few[1], bytes);
     memcpy(phi, few[2], bytes);
+}
+
+static void elu(int64_t count, bool naive, const real *x, real *slopes, real *phi)
+{
+    if (naive)
+        elu_form(true, count, x, slopes, phi);
+    else
+        elu_form(false, count, x, slopes, phi);
 }
 
 /* `of` where x is above 0, otherwise 0. */
@@ -122,7 +133,8 @@ static inline lanes positive(lanes x, lanes of)
     return (lanes)((bits)of & (bits)(x > zero));
 }
 
-/* Channels of one vector: `bytes` is BYTES, which the compiler knows, except for the last ones. */
+/* Channels of one vector of a row: `bytes` is BYTES, which the compiler knows, except for the last
+ * ones; so is count, if it is 2. */
 static inline __attribute__((always_inline)) void
 relu_lanes(size_t bytes, int64_t count, const real *factors, int64_t d, const real *x, real *phi)
 {
@@ -131,13 +143,27 @@ relu_lanes(size_t bytes, int64_t count, const real *factors, int64_t d, const re
         store_first(bytes, factors[f] * above, phi + f * d);
 }
 
-static void relu(int64_t count, const real *factors, int64_t d, const real *x, real *phi)
+static inline __attribute__((always_inline)) void relu_rows(int64_t rows, int64_t count,
+                                                            const real *factors, int64_t d,
+                                                            const real *x, int64_t stride,
+                                                            real *phi)
 {
-    int64_t c = 0;
-    for (; c + LANES <= d; c += LANES)
-        relu_lanes(BYTES, count, factors, d, x + c, phi + c);
-    if (c < d)
-        relu_lanes((size_t)(d - c) * sizeof *x, count, factors, d, x + c, phi + c);
+    for (int64_t i = 0; i < rows; i++, factors += count, x += stride, phi += count * d) {
+        int64_t c = 0;
+        for (; c + LANES <= d; c += LANES)
+            relu_lanes(BYTES, count, factors, d, x + c, phi + c);
+        if (c < d)
+            relu_lanes((size_t)(d - c) * sizeof *x, count, factors, d, x + c, phi + c);
+    }
+}
+
+static void relu(int64_t rows, int64_t count, const real *factors, int64_t d, const real *x,
+                 int64_t stride, real *phi)
+{
+    if (count == 2)
+        relu_rows(rows, 2, factors, d, x, stride, phi);
+    else
+        relu_rows(rows, count, factors, d, x, stride, phi);
 }
 
 static inline __attribute__((always_inline)) void
@@ -152,15 +178,29 @@ relu_backward_lanes(size_t bytes, int64_t count, const real *factors, int64_t d,
     store_first(bytes, before + positive(load_first(bytes, x), sum), grad);
 }
 
-static void relu_backward(int64_t count, const real *factors, int64_t d, const real *x,
-                          const real *slopes, bool add, real *grad)
+static inline __attribute__((always_inline)) void
+relu_backward_rows(int64_t rows, int64_t count, const real *factors, int64_t d, const real *x,
+                   int64_t stride, const real *slopes, bool add, real *grad, int64_t grad_stride)
 {
-    int64_t c = 0;
-    for (; c + LANES <= d; c += LANES)
-        relu_backward_lanes(BYTES, count, factors, d, x + c, slopes + c, add, grad + c);
-    if (c < d)
-        relu_backward_lanes((size_t)(d - c) * sizeof *x, count, factors, d, x + c, slopes + c, add,
-                            grad + c);
+    for (int64_t i = 0; i < rows;
+         i++, factors += count, x += stride, slopes += count * d, grad += grad_stride) {
+        int64_t c = 0;
+        for (; c + LANES <= d; c += LANES)
+            relu_backward_lanes(BYTES, count, factors, d, x + c, slopes + c, add, grad + c);
+        if (c < d)
+            relu_backward_lanes((size_t)(d - c) * sizeof *x, count, factors, d, x + c, slopes + c,
+                                add, grad + c);
+    }
+}
+
+static void relu_backward(int64_t rows, int64_t count, const real *factors, int64_t d,
+                          const real *x, int64_t stride, const real *slopes, bool add, real *grad,
+                          int64_t grad_stride)
+{
+    if (count == 2)
+        relu_backward_rows(rows, 2, factors, d, x, stride, slopes, add, grad, grad_stride);
+    else
+        relu_backward_rows(rows, count, factors, d, x, stride, slopes, add, grad, grad_stride);
 }
 
 static void scaled_exponentials(int64_t count, double factor, real shift, real *x)
@@ -175,13 +215,13 @@ enum { ROW = SIMD_COLUMNS, PARTS = ROW / LANES, WIDES = ROW / WIDE, REAL_TERMS =
 
 /* Exponentials of `terms` times ROW numbers. */
 static inline __attribute__((always_inline)) void
-add_exponentials(int64_t terms, real factor, real shift, real *x, lanes sums[PARTS])
+add_exponentials(int64_t terms, real factor, real shift, const real *x, real *y, lanes sums[PARTS])
 {
-    for (int64_t term = 0; term < terms; term++, x += ROW)
+    for (int64_t term = 0; term < terms; term++, x += ROW, y += ROW)
         for (int part = 0; part < PARTS; part++) {
-            lanes y = (lanes)EXP_OF(factor, ((lanes *)x)[part] - shift);
-            ((lanes *)x)[part] = y;
-            sums[part] += y;
+            lanes of = (lanes)EXP_OF(factor, ((const lanes *)x)[part] - shift);
+            ((lanes *)y)[part] = of;
+            sums[part] += of;
         }
 }
 
@@ -225,35 +265,87 @@ static inline void add_last_exponentials(int64_t left, real factor, real shift, 
     }
 }
 
-static inline __attribute__((always_inline)) double exponential_row(int64_t count, real factor,
-                                                                    real shift, real *x)
+/* y = exponentials of x, which may be y. Returns the sum in WIDE parts. */
+static inline __attribute__((always_inline)) wide exponential_row(int64_t count, real factor,
+                                                                  real shift, const real *x,
+                                                                  real *y)
 {
     wide totals[WIDES] = {{0}};
     lanes last[PARTS] = {{0}}, sums[PARTS] = {{0}};
     int64_t left = count % ROW, terms = count / ROW;
-    real *first = x;
+    real *first = y;
     if (left > 0) /* before numbers that are also in a whole ROW are replaced */
-        copy_last(count, first, last);
-    for (; terms >= REAL_TERMS; terms -= REAL_TERMS, x += REAL_TERMS * ROW) {
+        copy_last(count, x, last);
+    for (; terms >= REAL_TERMS; terms -= REAL_TERMS, x += REAL_TERMS * ROW, y += REAL_TERMS * ROW) {
         lanes full[PARTS] = {{0}};
-        add_exponentials(REAL_TERMS, factor, shift, x, full);
+        add_exponentials(REAL_TERMS, factor, shift, x, y, full);
         add_parts(full, totals);
     }
-    add_exponentials(terms, factor, shift, x, sums);
+    add_exponentials(terms, factor, shift, x, y, sums);
     if (left > 0) {
         add_last_exponentials(left, factor, shift, last, sums);
         copy_back(count, last, first);
     }
     add_parts(sums, totals);
-    return add_wide(WIDES, totals);
+    return add_vectors(WIDES, totals);
 }
 
+/* WIDE rows at a time, whose parts are added across together. */
 static void exponential_rows(int64_t rows, const int64_t *counts, double factor, const real *shifts,
-                             real *x, int64_t stride, double *sums)
+                             const real *x, int64_t x_stride, real *y, int64_t y_stride,
+                             double *sums)
 {
     real unit = rounded_unit(factor);
-    for (int64_t i = 0; i < rows; i++)
-        sums[i] = exponential_row(counts[i], unit, shifts[i], x + i * stride);
+    wide parts[WIDE] = {{0}};
+    for (int64_t i = 0, group; i < rows; i += group) {
+        group = rows - i < WIDE ? rows - i : WIDE;
+        for (int64_t r = i; r < i + group; r++)
+            parts[r - i] =
+                exponential_row(counts[r], unit, shifts[r], x + r * x_stride, y + r * y_stride);
+        wide totals = add_across_wide(parts);
+        memcpy(sums + i, &totals, (size_t)group * sizeof *sums);
+    }
+}
+
+/* Channels of one vector; bytes as in relu_lanes. */
+static inline __attribute__((always_inline)) bool
+exponential_columns_lanes(size_t bytes, int64_t rows, const real *x, int64_t x_stride,
+                          const real *shifts, real most, real *y, int64_t y_stride, double *sums)
+{
+    const lanes shift = load_first(bytes, shifts), zero = {0};
+    wide totals[LANES / WIDE] = {{0}};
+    bits good = zero == zero;
+    for (int64_t j = 0; j < rows;) {
+        lanes partial = zero;
+        for (int64_t end = rows - j < REAL_TERMS ? rows : j + REAL_TERMS; j < end; j++) {
+            lanes at = load_first(bytes, x + j * x_stride) - shift, of = (lanes)EXP_BELOW(at);
+            good &= (bits)(at <= most) & (bits)(at > zero - (real)INFINITY);
+            store_first(bytes, of, y + j * y_stride);
+            partial += of;
+        }
+        for (int w = 0; w < LANES / WIDE; w++)
+            totals[w] += widened((const real *)&partial + w * WIDE);
+    }
+    if (sums)
+        for (size_t c = 0; c < bytes / sizeof *x; c++)
+            sums[c] += ((const double *)totals)[c];
+    for (int lane = 1; lane < LANES; lane++)
+        good[0] &= good[lane];
+    return good[0] != 0;
+}
+
+static bool exponential_columns(int64_t rows, int64_t d, const real *x, int64_t x_stride,
+                                const real *shifts, real most, real *y, double *sums)
+{
+    bool good = true;
+    int64_t c = 0;
+    for (; c + LANES <= d; c += LANES)
+        good &= exponential_columns_lanes(BYTES, rows, x + c, x_stride, shifts + c, most, y + c, d,
+                                          sums ? sums + c : NULL);
+    if (c < d)
+        good &= exponential_columns_lanes((size_t)(d - c) * sizeof *x, rows, x + c, x_stride,
+                                          shifts + c, most, y + c, d, sums ? sums + c : NULL);
+    return good;
 }
 
 /* Each lane's partner, whose number differs in one bit. Clang, which has no shuffle by a vector,
@@ -599,6 +691,7 @@ const simd R(simd) = {
     .relu_backward = relu_backward,
     .scaled_exponentials = scaled_exponentials,
     .exponential_rows = exponential_rows,
+    .exponential_columns = exponential_columns,
     .sincos = sincos_real,
     .sincos_f64 = sincos_f64,
     .gelu = gelu,

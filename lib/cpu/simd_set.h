@@ -10,12 +10,16 @@
 #include "cpu/simd_width.h"
 
 #ifdef REAL_F32
-#define EXP EXP_F32
-#define MAX MAX_F32
+#define EXP       EXP_F32
+#define EXP_BELOW EXP_BELOW_F32 /* of numbers that are at most 88 */
+#define MAX       MAX_F32
+#define MIN       MIN_F32
 typedef int32_t real_bits; /* a lane of the result of comparing */
 #else
-#define EXP EXP_F64
-#define MAX MAX_F64
+#define EXP       EXP_F64
+#define EXP_BELOW EXP_F64
+#define MAX       MAX_F64
+#define MIN       MIN_F64
 typedef int64_t real_bits;
 #endif
 
@@ -63,15 +67,22 @@ static inline wide widened(const real *a)
 
 /* Adds the second half of the sums to the first until one is left; `count`, a power of two, is
  * known to the compiler. */
-static inline __attribute__((always_inline)) double add_wide(int count, wide *sums)
+static inline __attribute__((always_inline)) wide add_vectors(int count, wide *sums)
 {
-    double ends[WIDE];
 #pragma GCC unroll 8
     for (int half = count / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
         for (int w = 0; w < half; w++)
             sums[w] += sums[w + half];
-    memcpy(ends, sums, sizeof ends);
+    return sums[0];
+}
+
+/* The same, and then the lanes of that one. */
+static inline __attribute__((always_inline)) double add_wide(int count, wide *sums)
+{
+    double ends[WIDE];
+    wide sum = add_vectors(count, sums);
+    memcpy(ends, &sum, sizeof ends);
     for (int half = WIDE / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++)
             ends[i] += ends[i + half];

@@ -15,6 +15,7 @@
 #define MAX_F32 _mm512_max_ps
 #define MAX_F64 _mm512_max_pd
 #define MIN_F32 _mm512_min_ps
+#define MIN_F64 _mm512_min_pd
 #define EXP_F32 exp_f32
 #define EXP_F64 Sleef_expd8_u10avx512f
 #elif defined(SIMD_AVX2)
@@ -23,15 +24,18 @@
 #define MAX_F32 _mm256_max_ps
 #define MAX_F64 _mm256_max_pd
 #define MIN_F32 _mm256_min_ps
+#define MIN_F64 _mm256_min_pd
 #define EXP_F32 exp_f32
 #define EXP_F64 Sleef_expd4_u10avx2
 #else
 #define BYTES   16
 /* clang-format off */
-#define MAX_BITS(a, b) (((__typeof__((a) > (b)))(a) & ((a) > (b))) | ((__typeof__((a) > (b)))(b) & ~((a) > (b))))
+#define WHERE(mask, a, b) (((__typeof__(mask))(a) & (mask)) | ((__typeof__(mask))(b) & ~(mask)))
 /* clang-format on */
-#define MAX_F32 MAX_BITS
-#define MAX_F64 MAX_BITS
+#define MAX_F32(a, b) WHERE((a) > (b), a, b)
+#define MAX_F64       MAX_F32
+#define MIN_F32(a, b) WHERE((a) < (b), a, b)
+#define MIN_F64       MIN_F32
 #define EXP_F32 Sleef_expf4_u10
 #define EXP_F64 Sleef_expd2_u10
 #endif
@@ -73,15 +77,18 @@ static inline exp_lanes scaled_f32(bool extreme, exp_lanes y, exp_lanes k)
 /* exp(x) of f32, at most 0.9 ulp (every argument was tried), in two thirds of the time of SLEEF's,
  * whose calls save no registers and load constants anew: 2^k exp(r), k the integer that is nearest
  * to x / log(2), by a polynomial for exp(r) whose relative error on |r| <= log(2) / 2 is below
- * 4e-9. Fused multiply-adds make r and the last two steps as exact as they are. */
-static inline exp_lanes exp_f32(exp_lanes x)
+ * 4e-9. Fused multiply-adds make r and the last two steps as exact as they are. Without `any`, x is at
+ * most 88. */
+static inline __attribute__((always_inline)) exp_lanes exp_up_to(bool any, exp_lanes x)
 {
     const exp_lanes zero = {0};
     const float shift = 0x1.8p23f; /* numbers of this size are the integers */
     const float log_2 = 0x1.62e4p-1f, log_2_rest = 0x1.7f7d1cp-20f;
     bool extreme = is_extreme(x, 86); /* 86 / log(2) is below 125 */
-    if (extreme)
-        x = (exp_lanes)MIN_F32(zero + 89, MAX_F32(zero - 104, x)); /* infinity, 0 beyond these */
+    if (extreme) /* infinity, 0 beyond these */
+        x = (exp_lanes)MAX_F32(zero - 104, x);
+    if (extreme && any)
+        x = (exp_lanes)MIN_F32(zero + 89, x);
     exp_lanes shifted = x * 0x1.715476p0f + shift, k = shifted - shift;
     exp_lanes r = (x - k * log_2) - k * log_2_rest;
     exp_lanes y = zero + 0x1.6a23dp-10f;
@@ -92,6 +99,16 @@ static inline exp_lanes exp_f32(exp_lanes x)
     y = y * r + 1;
     y = y * r + 1;
     return scaled_f32(extreme, y, k);
+}
+
+static inline exp_lanes exp_f32(exp_lanes x)
+{
+    return exp_up_to(true, x);
+}
+
+static inline exp_lanes exp_f32_below(exp_lanes x)
+{
+    return exp_up_to(false, x);
 }
 
 /* 2^x of f32, at most 0.9 ulp (every argument was tried): 2^k 2^f, k the integer that is nearest to
@@ -121,8 +138,10 @@ static inline exp_lanes exp2_f32(exp_lanes x)
  * (two in AVX2) and is as exact where c x has to be rounded. */
 #define LOG_OF_E_F32          1.4426950408889634
 #define EXP_OF_F32(factor, x) exp2_f32((exp_lanes)((factor) * (x)))
+#define EXP_BELOW_F32         exp_f32_below
 #else
 #define LOG_OF_E_F32          1
+#define EXP_BELOW_F32         EXP_F32
 #define EXP_OF_F32(factor, x) EXP_F32((factor) * (x))
 #endif
 

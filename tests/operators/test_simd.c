@@ -218,7 +218,7 @@ Test(simd, rows_of_exponentials)
             long double wanted[ROWS] = {0};
             for (int i = 0; i < ROWS * STRIDE; i++)
                 x[i] = (real)(0.37 * (i % 40) - 5);
-            sets[set].kernels->exponential_rows(ROWS, counts, 0.7, shifts, x, STRIDE, sums);
+            sets[set].kernels->exponential_rows(ROWS, counts, 0.7, shifts, x, STRIDE, x, STRIDE, sums);
             for (int i = 0; i < ROWS * STRIDE; i++) {
                 int row = i / STRIDE, column = i % STRIDE;
                 real before = (real)(0.37 * (i % 40) - 5);

@@ -95,18 +95,15 @@ static void map(const void *own, const token_block *b)
 {
     const head *h = own;
     find_factors(h, b);
-    for (int64_t i = 0, count = factor_count(h->desc); i < b->rows; i++)
-        R(simd).relu(count, b->kept + i * count, h->d, b->x + i * b->stride,
-                     b->phi + i * count * h->d);
+    R(simd).relu(b->rows, factor_count(h->desc), b->kept, h->d, b->x, b->stride, b->phi);
 }
 
 static void map_backward(const void *own, const token_block *b, real *slopes, bool add, real *grad,
                          int64_t grad_stride)
 {
     const head *h = own;
-    for (int64_t i = 0, count = factor_count(h->desc); i < b->rows; i++)
-        R(simd).relu_backward(count, b->kept + i * count, h->d, b->x + i * b->stride,
-                              slopes + i * count * h->d, add, grad + i * grad_stride);
+    R(simd).relu_backward(b->rows, factor_count(h->desc), b->kept, h->d, b->x, b->stride, slopes,
+                          add, grad, grad_stride);
 }
 
 static feature_map map_of(head *h)

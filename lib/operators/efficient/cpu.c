@@ -102,27 +102,6 @@ static void add_maxima(const void *own, const head *h, int64_t first, int64_t co
     raise_maxima(h, 1, p.part_maxima, p.shifts);
 }
 
-/* sums += the sum of the rows of a dense rows x d matrix, in double. */
-static void add_to_sums(int64_t rows, int64_t d, const real *a, double *sums)
-{
-    enum { TOGETHER = 16 }; /* sums in registers */
-    int64_t c = 0;
-    for (; c + TOGETHER <= d; c += TOGETHER) {
-        double some[TOGETHER] = {0};
-        for (int64_t j = 0; j < rows; j++)
-            for (int e = 0; e < TOGETHER; e++)
-                some[e] += (double)a[j * d + c + e];
-        for (int e = 0; e < TOGETHER; e++)
-            sums[c + e] += some[e];
-    }
-    for (; c < d; c++) {
-        double sum = 0;
-        for (int64_t j = 0; j < rows; j++)
-            sum += (double)a[j * d + c];
-        sums[c] += sum;
-    }
-}
-
 /* Sums over keys, for add_state: S or dS. refused, of S or null: whether a key is more than MOST
  * above its shift, or not finite. */
 typedef struct {
@@ -139,21 +118,11 @@ static const real *load_exps(const head *h, const pieces *p, int64_t first, int6
                              const key_sums *add)
 {
     real *exps = p->exps ? p->exps + first * h->d : p->rho;
-    int refused = 0;
     if (p->exps && !add)
         return exps;
-    for (int64_t j = 0; j < rows; j++) {
-        const real *k = h->k + (first + j) * h->k_stride;
-        for (int64_t c = 0; c < h->d; c++) {
-            real x = k[c] - p->shifts[c];
-            exps[j * h->d + c] = x;
-            refused |= !(x <= MOST) | (x == -(real)INFINITY);
-        }
-    }
-    R(simd).exponentials(rows * h->d, exps);
-    if (add)
-        add_to_sums(rows, h->d, exps, p->part_sums);
-    if (add && add->refused && refused) {
+    bool good = R(simd).exponential_columns(rows, h->d, h->k + first * h->k_stride, h->k_stride,
+                                            p->shifts, MOST, exps, add ? p->part_sums : NULL);
+    if (add && add->refused && !good) {
 #pragma omp atomic write
         *add->refused = true;
     }
@@ -217,7 +186,7 @@ static void sum_state(const void *own, const head *h, int64_t first, int64_t cou
             load_keys(h, &p, j, rows);
         else
             rho = load_exps(h, &p, j, rows, to);
-        head_search(h, rows, h->dv, v, h->v_stride);
+        head_search_summed(h, rows, v);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, rho, h->d, v,
                                    h->v_stride, j > first, p.part_state, h->dv),
                         real_next(v, rows, h->dv, h->v_stride),

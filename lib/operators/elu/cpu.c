@@ -18,11 +18,11 @@ static void map(const void *own, const token_block *b)
 {
     const head *h = own;
     bool naive = h->desc->elu.form == ATN_ELU_NAIVE;
-    real *restrict slopes = b->kept, *restrict phi = b->phi, one = (real)naive;
+    real *restrict slopes = b->kept, *restrict phi = b->phi;
     bool dense = b->stride == h->d; /* rows that follow one another count as one */
     int64_t count = dense ? b->rows * h->d : h->d;
     for (int64_t i = 0; i < (dense ? 1 : b->rows); i++)
-        R(simd).elu(count, one, b->x + i * b->stride, slopes + i * h->d, phi + i * h->d);
+        R(simd).elu(count, naive, b->x + i * b->stride, slopes + i * h->d, phi + i * h->d);
     if (!naive)
         return;
     R(store)(h->desc->storage, b->rows, h->d, phi, h->d);

@@ -134,7 +134,10 @@ static void absorb_keys(const linear *l, const token_block *keys, real *s, real 
 {
     const head *h = l->h;
     const real *v = h->v + keys->first * h->v_stride;
-    head_search(h, keys->rows, l->dv, v, h->v_stride);
+    if (l->causal) /* a key may come after all queries that are not padding */
+        head_search(h, keys->rows, l->dv, v, h->v_stride);
+    else
+        head_search_summed(h, keys->rows, v);
     real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, l->m, l->dv, keys->rows, keys->phi, l->m,
                                v, h->v_stride, true, s, l->dv),
                     real_next(keys->x, keys->rows, h->d, h->k_stride),

@@ -213,7 +213,7 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     products(h, rows, q, h->q_stride, &visible, weights);
     count_seen(h, b->first + row, rows, &visible, seen);
     R(softmax_raise)(rows, seen, c, weights, KEYS, largest, shrink);
-    R(simd).exponential_rows(rows, seen, c, largest, weights, KEYS, sums);
+    R(simd).exponential_rows(rows, seen, c, largest, weights, KEYS, weights, KEYS, sums);
     for (int64_t i = 0; i < rows; i++) {
         b->sum[row + i] = b->sum[row + i] * shrink[i] + sums[i];
         clear_rest(seen[i], visible.count, weights + i * KEYS);
@@ -401,7 +401,7 @@ static void backward_one_block(const head *h, const workspace *w)
         R(simd).largest_of_rows(rows, seen, w->weights, KEYS, largest);
         for (int64_t i = 0; i < rows; i++)
             at[i] = place_of_largest(seen[i], w->weights + i * KEYS, largest[i]);
-        R(simd).exponential_rows(rows, seen, c, largest, w->weights, KEYS, sums);
+        R(simd).exponential_rows(rows, seen, c, largest, w->weights, KEYS, w->weights, KEYS, sums);
         for (int64_t i = 0; i < rows; i++) {
             real *weights = w->weights + i * KEYS, *slopes = w->slopes + i * KEYS;
             double factor = 0, pivot = 0, mean = 0;

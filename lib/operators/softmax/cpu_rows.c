@@ -7,6 +7,15 @@
 
 #include "cpu/simd.h"
 
+/* weights = -x */
+static void negate(int64_t rows, int64_t count, const real *x, int64_t x_stride, real *weights,
+                   int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < count; j++)
+            weights[i * stride + j] = -x[i * x_stride + j];
+}
+
 void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64_t x_stride,
                      real *weights, int64_t stride)
 {
@@ -14,25 +23,26 @@ void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64
     int64_t counts[SOFTMAX_GROUP];
     for (int i = 0; i < SOFTMAX_GROUP; i++)
         counts[i] = count;
+    if (c < 0) {
+        negate(rows, count, x, x_stride, weights, stride);
+        x = weights;
+        x_stride = stride;
+    }
     for (int64_t some; rows > 0; rows -= some, x += some * x_stride, weights += some * stride) {
-        real largest[SOFTMAX_GROUP];
+        real largest[SOFTMAX_GROUP], factors[SOFTMAX_GROUP];
         double sums[SOFTMAX_GROUP];
         some = rows < SOFTMAX_GROUP ? rows : SOFTMAX_GROUP;
-        for (int64_t i = 0; i < some; i++) {
+        for (int64_t i = 0; i < some; i++)
             largest[i] = -(real)INFINITY;
-            for (int64_t j = 0; c < 0 && j < count; j++)
-                weights[i * stride + j] = -x[i * x_stride + j];
-            if (!(c < 0) && weights != x)
-                memcpy(weights + i * stride, x + i * x_stride, (size_t)count * sizeof *x);
-        }
-        kernels->largest_of_rows(some, counts, weights, stride, largest);
-        kernels->exponential_rows(some, counts, fabs(c), largest, weights, stride, sums);
+        kernels->largest_of_rows(some, counts, x, x_stride, largest);
+        kernels->exponential_rows(some, counts, fabs(c), largest, x, x_stride, weights, stride,
+                                  sums);
+        for (int64_t i = 0; i < some; i++)
+            factors[i] = sizeof(real) < sizeof(double) ? (real)(1 / sums[i]) : (real)sums[i];
         for (int64_t i = 0; i < some; i++) {
-            real sum = (real)sums[i], reciprocal = (real)(1 / sums[i]);
+            real factor = factors[i], *row = weights + i * stride;
             for (int64_t j = 0; j < count; j++)
-                weights[i * stride + j] = sizeof(real) < sizeof(double)
-                                              ? weights[i * stride + j] * reciprocal
-                                              : weights[i * stride + j] / sum;
+                row[j] = sizeof(real) < sizeof(double) ? row[j] * factor : row[j] / factor;
         }
     }
 }
