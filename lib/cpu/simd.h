@@ -101,6 +101,15 @@ typedef struct {
      * is more than `most`, which is at most 88, or not finite. */
     bool (*exponential_columns)(int64_t rows, int64_t d, const real *x, int64_t x_stride,
                                 const real *shifts, real most, real *y, double *sums);
+    /* Of rows of a softmax's weights and of the derivative by them, slopes: peaks_i is the sum of
+     * the slopes whose weights are at least 1/2 (normally there is one such weight or none), and
+     * sums_i that of weights_ij (slopes_ij - pivots_i) over the first counts_i, added as the sums
+     * of exponential_rows are. */
+    void (*softmax_peaks)(int64_t rows, int64_t count, const real *weights, int64_t stride,
+                          const real *slopes, int64_t slope_stride, real *peaks);
+    void (*weighted_rows)(int64_t rows, const int64_t *counts, const real *weights, int64_t stride,
+                          const real *slopes, int64_t slope_stride, const real *pivots,
+                          double *sums);
     /* sines_i = sin(x_i), x_i = cos(x_i) */
     void (*sincos)(int64_t count, real *x, real *sines);
     void (*sincos_f64)(int64_t count, double *x, double *sines); /* the same in either copy */

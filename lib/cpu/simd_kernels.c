@@ -251,17 +251,22 @@ static inline void copy_back(int64_t count, const lanes last[PARTS], real *x)
         memcpy(x, (const real *)last + ROW - count, (size_t)count * sizeof *x);
 }
 
-/* Exponentials of the last ROW numbers of a row, of which `left` are in no sum yet. */
-static inline void add_last_exponentials(int64_t left, real factor, real shift, lanes last[PARTS],
-                                         lanes sums[PARTS])
+/* The lanes of the last ROW numbers of a row of which `left` are in no whole ROW. */
+static inline bits left_lanes(int64_t left, int part)
 {
     _Static_assert(ROW == 16, "as many masks");
     static const real_bits masks[2 * ROW] = {[ROW] = -1, -1, -1, -1, -1, -1, -1, -1,
                                              -1,         -1, -1, -1, -1, -1, -1, -1};
+    return *(const bits *)(masks + left + part * LANES);
+}
+
+/* Exponentials of the last ROW numbers of a row. */
+static inline void add_last_exponentials(int64_t left, real factor, real shift, lanes last[PARTS],
+                                         lanes sums[PARTS])
+{
     for (int part = 0; part < PARTS; part++) {
-        const bits *kept = (const bits *)(masks + left + part * LANES);
         last[part] = (lanes)EXP_OF(factor, last[part] - shift);
-        sums[part] += (lanes)((bits)last[part] & *kept);
+        sums[part] += (lanes)((bits)last[part] & left_lanes(left, part));
     }
 }
 
@@ -304,6 +309,91 @@ static void exponential_rows(int64_t rows, const int64_t *counts, double factor,
                 exponential_row(counts[r], unit, shifts[r], x + r * x_stride, y + r * y_stride);
         wide totals = add_across_wide(parts);
         memcpy(sums + i, &totals, (size_t)group * sizeof *sums);
+    }
+}
+
+/* The terms of softmax_backward's sums in `terms` times ROW numbers. */
+static inline __attribute__((always_inline)) void
+add_weighted(int64_t terms, const real *weights, const real *slopes, real pivot, lanes sums[PARTS])
+{
+    for (int64_t term = 0; term < terms; term++, weights += ROW, slopes += ROW)
+        for (int part = 0; part < PARTS; part++)
+            sums[part] +=
+                ((const lanes *)weights)[part] * (((const lanes *)slopes)[part] - pivot);
+}
+
+/* sum_j weights_j (slopes_j - pivot) in WIDE parts. */
+static inline __attribute__((always_inline)) wide weighted_row(int64_t count, const real *weights,
+                                                               const real *slopes, real pivot)
+{
+    wide totals[WIDES] = {{0}};
+    lanes sums[PARTS] = {{0}}, of[PARTS] = {{0}}, last[PARTS] = {{0}};
+    int64_t left = count % ROW, terms = count / ROW;
+    if (left > 0) {
+        copy_last(count, weights, of);
+        copy_last(count, slopes, last);
+    }
+    for (; terms >= REAL_TERMS;
+         terms -= REAL_TERMS, weights += REAL_TERMS * ROW, slopes += REAL_TERMS * ROW) {
+        lanes full[PARTS] = {{0}};
+        add_weighted(REAL_TERMS, weights, slopes, pivot, full);
+        add_parts(full, totals);
+    }
+    add_weighted(terms, weights, slopes, pivot, sums);
+    for (int part = 0; part < PARTS; part++)
+        if (left > 0)
+            sums[part] +=
+                (lanes)((bits)(of[part] * (last[part] - pivot)) & left_lanes(left, part));
+    add_parts(sums, totals);
+    return add_vectors(WIDES, totals);
+}
+
+static void weighted_rows(int64_t rows, const int64_t *counts, const real *weights, int64_t stride,
+                          const real *slopes, int64_t slope_stride, const real *pivots,
+                          double *sums)
+{
+    wide parts[WIDE] = {{0}};
+    for (int64_t i = 0, group; i < rows; i += group) {
+        group = rows - i < WIDE ? rows - i : WIDE;
+        for (int64_t r = i; r < i + group; r++)
+            parts[r - i] = weighted_row(counts[r], weights + r * stride, slopes + r * slope_stride,
+                                        pivots[r]);
+        wide totals = add_across_wide(parts);
+        memcpy(sums + i, &totals, (size_t)group * sizeof *sums);
+    }
+}
+
+/* The slopes where a weight is at least 1/2, in the lanes of their numbers. */
+static inline __attribute__((always_inline)) lanes peaks_of(int64_t count, const real *weights,
+                                                            const real *slopes)
+{
+    const lanes zero = {0}, half = zero + (real)0.5;
+    lanes peaks = zero, of[PARTS] = {{0}}, last[PARTS] = {{0}};
+    int64_t left = count % ROW;
+    for (int64_t j = 0; j + LANES <= count - left; j += LANES) {
+        bits peaked = (bits)(*(const lanes *)(weights + j) >= half);
+        peaks += (lanes)((bits) * (const lanes *)(slopes + j) & peaked);
+    }
+    if (left > 0) {
+        copy_last(count, weights, of);
+        copy_last(count, slopes, last);
+    }
+    for (int part = 0; part < PARTS; part++)
+        if (left > 0)
+            peaks += (lanes)((bits)last[part] & (bits)(of[part] >= half) & left_lanes(left, part));
+    return peaks;
+}
+
+static void softmax_peaks(int64_t rows, int64_t count, const real *weights, int64_t stride,
+                          const real *slopes, int64_t slope_stride, real *peaks)
+{
+    for (int64_t i = 0, group; i < rows; i += group) {
+        lanes each[LANES] = {{0}};
+        group = rows - i < LANES ? rows - i : LANES;
+        for (int64_t r = i; r < i + group; r++)
+            each[r - i] = peaks_of(count, weights + r * stride, slopes + r * slope_stride);
+        lanes sums = add_across(each);
+        memcpy(peaks + i, &sums, (size_t)group * sizeof *peaks);
     }
 }
 
@@ -692,6 +782,8 @@ const simd R(simd) = {
     .scaled_exponentials = scaled_exponentials,
     .exponential_rows = exponential_rows,
     .exponential_columns = exponential_columns,
+    .weighted_rows = weighted_rows,
+    .softmax_peaks = softmax_peaks,
     .sincos = sincos_real,
     .sincos_f64 = sincos_f64,
     .gelu = gelu,

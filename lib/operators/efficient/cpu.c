@@ -284,8 +284,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
         real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy,
                                    h->grad_out_stride, p->state, h->dv, 0, to, h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
-        for (int64_t r = 0; r < rows; r++)
-            R(softmax_row_backward)(h->d, 1, p->rho + r * h->d, to + r * h->grad_q_stride);
+        R(softmax_rows_backward)(rows, h->d, 1, p->rho, h->d, to, h->grad_q_stride);
     }
 }
 

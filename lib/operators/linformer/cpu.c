@@ -166,8 +166,7 @@ static void backward_queries(const head *h, const pieces *p, int64_t first, int6
               h->grad_out_stride, 1, p->part_values, h->dv);
     real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->dv, dy, h->grad_out_stride, p->values.sums,
               h->dv, 0, p->slopes, p->r);
-    for (int64_t i = 0; i < count; i++)
-        R(softmax_row_backward)(p->r, p->c, p->weights + i * p->r, p->slopes + i * p->r);
+    R(softmax_rows_backward)(count, p->r, p->c, p->weights, p->r, p->slopes, p->r);
     real_gemm(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->r, p->keys.sums, h->d, 0,
               h->grad_q + first * h->grad_q_stride, h->grad_q_stride);
     real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->r, q, h->q_stride, 1,

@@ -438,11 +438,9 @@ static void after(const head *h)
     if (p.exact)
         return;
     column_norm(m, p.a, &column);
-    for (int64_t i = 0; i < m; i++) {
-        real *slopes = p.grad_a + i * m;
-        slopes[column] += p.numbers[NORM_SLOPE];
-        R(softmax_row_backward)(m, core_logit_scale(h->desc, d), p.a + i * m, slopes);
-    }
+    for (int64_t i = 0; i < m; i++)
+        p.grad_a[i * m + column] += p.numbers[NORM_SLOPE];
+    R(softmax_rows_backward)(m, m, core_logit_scale(h->desc, d), p.a, m, p.grad_a, m);
     real_gemm(CblasNoTrans, CblasNoTrans, m, d, m, p.grad_a, m, p.key_means, d, 1,
               p.grad_query_means, d);
     real_gemm(CblasTrans, CblasNoTrans, m, d, m, p.grad_a, m, p.query_means, d, 1, p.grad_key_means,

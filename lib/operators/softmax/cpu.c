@@ -391,7 +391,8 @@ static void backward_one_block(const head *h, const workspace *w)
     for (int64_t row = 0, rows; (rows = strip_rows(h->n - row)) > 0; row += rows) {
         key_block visible = visible_keys(h, row + rows - 1, &k);
         int64_t seen[MOST_ROWS], at[MOST_ROWS];
-        real largest[MOST_ROWS];
+        real largest[MOST_ROWS], pivots[MOST_ROWS];
+        double factors[MOST_ROWS], means[MOST_ROWS];
         if (visible.count == 0)
             continue;
         load_strip(h, row, rows, &visible, w);
@@ -403,15 +404,16 @@ static void backward_one_block(const head *h, const workspace *w)
             at[i] = place_of_largest(seen[i], w->weights + i * KEYS, largest[i]);
         R(simd).exponential_rows(rows, seen, c, largest, w->weights, KEYS, w->weights, KEYS, sums);
         for (int64_t i = 0; i < rows; i++) {
-            real *weights = w->weights + i * KEYS, *slopes = w->slopes + i * KEYS;
-            double factor = 0, pivot = 0, mean = 0;
-            if (at[i] >= 0) {
-                factor = 1 / sums[i];
-                pivot = R(softmax_pivot)(factor, (double)slopes[at[i]]);
-                mean = R(softmax_slope)(seen[i], weights, slopes, (real)pivot) / sums[i];
-            }
-            finish_row(c, factor, (real)pivot, (real)mean, seen[i], visible.count, weights, slopes);
+            bool sees = at[i] >= 0;
+            factors[i] = sees ? 1 / sums[i] : 0;
+            pivots[i] = sees ? (real)R(softmax_pivot)(factors[i],
+                                                      (double)w->slopes[i * KEYS + at[i]])
+                             : 0;
         }
+        R(simd).weighted_rows(rows, seen, w->weights, KEYS, w->slopes, KEYS, pivots, means);
+        for (int64_t i = 0; i < rows; i++)
+            finish_row(c, factors[i], pivots[i], at[i] >= 0 ? (real)(means[i] / sums[i]) : 0,
+                       seen[i], visible.count, w->weights + i * KEYS, w->slopes + i * KEYS);
         add_strip(h, row, rows, &visible, w);
     }
 }

@@ -24,13 +24,12 @@ void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64
 /* What backward subtracts from dP, the derivative by the weights P, before it is summed: dP where P
  * is largest if P is at least 1/2 there, else 0. Where P is nearly 1 the difference of dP and its
  * mean would otherwise be all rounding error; and the pivot is no more than twice the sum of P
- * |dP|, so that the differences may be rounded to real numbers. */
+ * |dP|, so that the differences may be rounded to real numbers. That also holds for the sum of both
+ * dP of two P that are 1/2, which R(simd).softmax_peaks takes. */
 double R(softmax_pivot)(double largest_weight, double largest_slope);
-/* sum_j weights_j (slopes_j - pivot): sums of eight real numbers, which are then added in double.
- */
-double R(softmax_slope)(int64_t count, const real *weights, const real *slopes, real pivot);
-/* Of one row: slopes, the derivative by P, becomes that by x, c P (dP - P.dP). */
-void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes);
+/* Row by row: slopes, the derivative by P, becomes that by x, c P (dP - P.dP). */
+void R(softmax_rows_backward)(int64_t rows, int64_t count, double c, const real *weights,
+                              int64_t stride, real *slopes, int64_t slope_stride);
 
 /* A softmax over keys that come block by block (Milakov and Gimelshein 2018), of at most
  * SOFTMAX_GROUP rows, with weights exp(c (logit - largest_i)), c >= 0, which

@@ -52,36 +52,28 @@ double R(softmax_pivot)(double largest_weight, double largest_slope)
     return largest_weight >= 0.5 ? largest_slope : 0;
 }
 
-double R(softmax_slope)(int64_t count, const real *weights, const real *slopes, real pivot)
+void R(softmax_rows_backward)(int64_t rows, int64_t count, double c, const real *weights,
+                              int64_t stride, real *slopes, int64_t slope_stride)
 {
-    enum { LANES = 16, TERMS = 8 };
-    double totals[LANES] = {0};
-    int64_t j = 0;
-    for (int64_t end; count - j >= LANES;) {
-        real sums[LANES] = {0};
-        end = j + LANES * TERMS <= count ? j + LANES * TERMS : j + (count - j) / LANES * LANES;
-        for (; j < end; j += LANES)
-            for (int lane = 0; lane < LANES; lane++)
-                sums[lane] += weights[j + lane] * (slopes[j + lane] - pivot);
-        for (int lane = 0; lane < LANES; lane++)
-            totals[lane] += (double)sums[lane];
+    const simd *kernels = &R(simd);
+    real scale = (real)c;
+    int64_t counts[SOFTMAX_GROUP];
+    for (int i = 0; i < SOFTMAX_GROUP; i++)
+        counts[i] = count;
+    for (int64_t group; rows > 0;
+         rows -= group, weights += group * stride, slopes += group * slope_stride) {
+        real pivots[SOFTMAX_GROUP];
+        double means[SOFTMAX_GROUP];
+        group = rows < SOFTMAX_GROUP ? rows : SOFTMAX_GROUP;
+        kernels->softmax_peaks(group, count, weights, stride, slopes, slope_stride, pivots);
+        kernels->weighted_rows(group, counts, weights, stride, slopes, slope_stride, pivots, means);
+        for (int64_t i = 0; i < group; i++) {
+            const real *of = weights + i * stride;
+            real *row = slopes + i * slope_stride, pivot = pivots[i], mean = (real)means[i];
+            for (int64_t j = 0; j < count; j++)
+                row[j] = scale * of[j] * (row[j] - pivot - mean);
+        }
     }
-    for (int lane = 0; j < count; j++, lane++)
-        totals[lane] += (double)(weights[j] * (slopes[j] - pivot));
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; lane++)
-            totals[lane] += totals[lane + half];
-    return totals[0];
-}
-
-void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes)
-{
-    real largest = R(simd).largest(count, weights, -INFINITY);
-    double largest_slope = (double)slopes[R(find)(count, weights, largest)];
-    real pivot = (real)R(softmax_pivot)((double)largest, largest_slope);
-    real scale = (real)c, mean = (real)R(softmax_slope)(count, weights, slopes, pivot);
-    for (int64_t j = 0; j < count; j++)
-        slopes[j] = scale * weights[j] * (slopes[j] - pivot - mean);
 }
 
 void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,

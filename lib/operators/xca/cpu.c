@@ -244,9 +244,9 @@ static double backward_weights(const head *h, const pieces *p)
 {
     int64_t d = h->d;
     double grad_tau = 0;
+    R(softmax_rows_backward)(d, d, 1, p->weights, d, p->slopes, d);
     for (int64_t a = 0; a < d; a++) {
         real *slopes = p->slopes + a * d;
-        R(softmax_row_backward)(d, 1, p->weights + a * d, slopes);
         grad_tau += R(dot)(d, slopes, p->covariance + a * d);
         R(scale_row)(d, p->tau, slopes);
     }
