@@ -213,6 +213,10 @@ void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t 
  * operations; there are 5 to 10. */
 bool R(singular_values)(int64_t m, real *a, real *left, real *values, double *squares);
 
+/* A loop that only reads an array prefetches a line of each page so far ahead, because the
+ * processor's own prefetchers follow its loads and stop at the end of a page. */
+enum { PAGE_REALS = 4096 / sizeof(real), AHEAD_REALS = 2 * PAGE_REALS };
+
 /* Small helpers on dense matrices (matrix.c). */
 /* 1.a and a.b, in double, in partial sums that a vector unit adds in parallel. */
 double R(sum)(int64_t count, const real *a);

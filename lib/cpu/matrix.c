@@ -343,10 +343,6 @@ typedef uint64_t __attribute__((may_alias)) stored;
 enum { SIGNIFICAND_BITS = 52 };
 #endif
 
-enum { PAGE_REALS = 4096 / sizeof(real) };
-
-/* The processor's prefetchers follow the loads and stop at a page's end: of every page a line is
- * asked for two pages before. */
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
 {
     const stored one = 1, sign = one << (8 * sizeof one - 1), exponent = one << SIGNIFICAND_BITS;
@@ -358,7 +354,7 @@ bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
     for (int64_t i = 0; i < rows; i++) {
         const stored *row = (const stored *)(a + i * stride);
         for (int64_t j = 0, end; j < cols;) {
-            __builtin_prefetch(row + j + 2 * PAGE_REALS);
+            __builtin_prefetch(row + j + AHEAD_REALS);
             for (end = cols - j < PAGE_REALS ? cols : j + PAGE_REALS; j < end; j++)
                 bad |= (row[j] & ~sign) + exponent;
         }

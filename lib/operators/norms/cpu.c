@@ -108,7 +108,8 @@ static bool add_short_sums(int64_t rows, int64_t count, const real *x, int64_t s
 {
     double totals[HEAD_BLOCK] = {0};
     bool finite = true;
-    for (int64_t i = 0; i < rows; i += 8, x += 8 * stride)
+    for (int64_t i = 0; i < rows; i += 8, x += 8 * stride) {
+        __builtin_prefetch(x + AHEAD_REALS);
         for (int64_t e = 0; e < count; e++) {
             real first = (real_abs(x[e]) + real_abs(x[stride + e])) +
                          (real_abs(x[2 * stride + e]) + real_abs(x[3 * stride + e]));
@@ -116,6 +117,7 @@ static bool add_short_sums(int64_t rows, int64_t count, const real *x, int64_t s
                           (real_abs(x[6 * stride + e]) + real_abs(x[7 * stride + e]));
             totals[e] += (double)(first + second);
         }
+    }
     for (int64_t e = 0; e < count; e++)
         finite &= totals[e] < INFINITY;
     for (int64_t e = 0; finite && e < count; e++)
