@@ -23,24 +23,33 @@ static inline real coordinate(const job *j, int64_t token, int64_t c)
     return (real)core_bf16_value(((const uint16_t *)j->tokens)[at]);
 }
 
-/* sum += tokens first, first + 1, ... in this order, CHANNELS coordinates at a time in registers.
- * Of every group of tokens a line is prefetched two pages before, as in R(all_finite). */
+/* sum += `channels` coordinates, known to the compiler, of tokens first, first + 1, ... in this
+ * order, in registers. Of every token a line is prefetched two pages before, as in R(all_finite).
+ */
+static inline __attribute__((always_inline)) void
+add_channels(int channels, const job *j, int64_t c, int64_t first, int64_t count, real *sum)
+{
+    enum { MOST = 32, AHEAD = 8192 };
+    int64_t bytes = (int64_t)(j->narrow ? sizeof(uint16_t) : sizeof(real));
+    real sums[MOST];
+    memcpy(sums, sum + c, (size_t)channels * sizeof *sums);
+    for (int64_t i = first; i < first + count; i++) {
+        __builtin_prefetch((const char *)j->tokens + (i * j->stride + c) * bytes + AHEAD);
+        for (int k = 0; k < channels; k++)
+            sums[k] += coordinate(j, i, c + k);
+    }
+    memcpy(sum + c, sums, (size_t)channels * sizeof *sums);
+}
+
 static void add_tokens(const job *j, int64_t first, int64_t count, real *sum)
 {
-    enum { CHANNELS = 16, AHEAD = 8192 };
-    int64_t c = 0, bytes = (int64_t)(j->narrow ? sizeof(uint16_t) : sizeof(real));
-    __builtin_prefetch((const char *)j->tokens + first * j->stride * bytes + AHEAD);
-    for (; c + CHANNELS <= j->d; c += CHANNELS) {
-        real sums[CHANNELS];
-        memcpy(sums, sum + c, sizeof sums);
-        for (int64_t i = first; i < first + count; i++)
-            for (int k = 0; k < CHANNELS; k++)
-                sums[k] += coordinate(j, i, c + k);
-        memcpy(sum + c, sums, sizeof sums);
-    }
+    int64_t c = 0;
+    for (; c + 32 <= j->d; c += 32)
+        add_channels(32, j, c, first, count, sum);
+    for (; c + 8 <= j->d; c += 8)
+        add_channels(8, j, c, first, count, sum);
     for (; c < j->d; c++)
-        for (int64_t i = first; i < first + count; i++)
-            sum[c] += coordinate(j, i, c);
+        add_channels(1, j, c, first, count, sum);
 }
 
 /* sum / count for every coordinate. */
