@@ -34,10 +34,13 @@ static void map_backward(const void *own, const token_block *b, real *slopes, bo
                          int64_t grad_stride)
 {
     const head *h = own;
-    for (int64_t i = 0; i < b->rows; i++) {
+    bool dense = grad_stride == h->d;
+    int64_t count = dense ? b->rows * h->d : h->d;
+    for (int64_t i = 0; i < (dense ? 1 : b->rows); i++) {
+        const real *of = slopes + i * h->d, *kept = b->kept + i * h->d;
         real *restrict to = grad + i * grad_stride;
-        for (int64_t c = 0; c < h->d; c++)
-            to[c] = (add ? to[c] : 0) + slopes[i * h->d + c] * b->kept[i * h->d + c];
+        for (int64_t c = 0; c < count; c++)
+            to[c] = (add ? to[c] : 0) + of[c] * kept[c];
     }
 }
 

@@ -28,6 +28,7 @@ typedef struct {
     /* m x dv, m: the head's; causal: sums of the groups so far */
     real *s, *z, *grad_s, *grad_z;
     real *part_s, *part_z;        /* sums over a part of the tokens, for s or grad_s */
+    real *transposed;             /* backward: dv x m, S^T or dS^T */
     real *taken_s, *taken_z;      /* causal: sums of the groups before a part */
     real *block_s, *block_z;      /* causal: of all blocks before one */
     double *found;                /* by a part of the keys */
@@ -41,9 +42,9 @@ typedef struct {
 int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
                         const atn_attention_shape *shape)
 {
-    int64_t sums = features * (shape->value_dim + 1);
+    int64_t square = features * shape->value_dim, sums = square + features;
     int64_t rest = desc->causal ? 2 * sums + 2 * HEAD_BLOCK * HEAD_BLOCK : 2 * HEAD_BLOCK;
-    return sums + R(norm_doubles)(LINEAR_FOUND) + HEAD_BLOCK * (features + shape->value_dim) +
+    return sums + square + R(norm_doubles)(LINEAR_FOUND) + HEAD_BLOCK * (features + shape->value_dim) +
            2 * HEAD_BLOCK * (features + kept) + rest;
 }
 
@@ -64,6 +65,7 @@ static linear open_linear(const head *h, const feature_map *map)
     l.grad_z = head_take(&state, m);
     l.part_s = head_take(&free, m * h->dv);
     l.part_z = head_take(&free, m);
+    l.transposed = head_take(&free, m * h->dv);
     l.slopes = head_take(&free, HEAD_BLOCK * m);
     l.grad_n = head_take(&free, HEAD_BLOCK * h->dv);
     for (int keys = 0; keys < 2; keys++) {
@@ -152,6 +154,12 @@ static void clear_part(const linear *l)
     memset(l->part_s, 0, (size_t)(l->m * l->dv) * sizeof(real));
     memset(l->part_z, 0, (size_t)l->m * sizeof(real));
     memset(l->found, 0, LINEAR_FOUND * sizeof(double));
+}
+
+/* S^T or dS^T, which a part of the tokens multiplies by: once, instead of in every product. */
+static void transpose_sums(const linear *l, const real *s)
+{
+    R(simd).transpose(l->m, l->dv, s, l->dv, l->transposed, l->m);
 }
 
 static void add_part(const linear *l, real *s, real *z)
@@ -427,7 +435,7 @@ static void scale_grad_out(const linear *l, const token_block *queries)
     }
 }
 
-/* dq of a block, and its 1 / D and e. */
+/* dq of a block, and its 1 / D and e; transposed holds S^T. */
 static void finish_queries(const linear *l, const token_block *queries, const token_block *keys)
 {
     const head *h = l->h;
@@ -436,8 +444,8 @@ static void finish_queries(const linear *l, const token_block *queries, const to
         return;
     const real *dy = h->grad_out + queries->first * h->grad_out_stride;
     real *grad_q = h->grad_q + queries->first * h->grad_q_stride;
-    real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, queries->rows, m, l->dv, dy,
-                               h->grad_out_stride, l->s, l->dv, false, l->slopes, m),
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, queries->rows, m, l->dv, dy,
+                               h->grad_out_stride, l->transposed, m, false, l->slopes, m),
                     real_next(dy, queries->rows, l->dv, h->grad_out_stride),
                     real_next(queries->x, queries->rows, h->d, h->q_stride));
     if (keys)
@@ -470,7 +478,7 @@ static void absorb_queries(const linear *l, const token_block *queries, real *gr
     add_rows(l, queries, l->grad_sums + rows_at(l, queries), grad_z);
 }
 
-/* dk and dv of a block; queries: those of the same block, or null. */
+/* dk and dv of a block; transposed holds dS^T; queries: those of the same block, or null. */
 static void finish_keys(const linear *l, const token_block *keys, const token_block *queries)
 {
     const head *h = l->h;
@@ -482,8 +490,8 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
     for (int64_t j = 0; j < keys->rows; j++)
         memcpy(l->slopes + j * m, l->grad_z, (size_t)m * sizeof(real));
     real *grad_k = h->grad_k + keys->first * h->grad_k_stride;
-    real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, keys->rows, m, l->dv, v, h->v_stride,
-                               l->grad_s, l->dv, true, l->slopes, m),
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, keys->rows, m, l->dv, v, h->v_stride,
+                               l->transposed, m, true, l->slopes, m),
                     real_next(v, keys->rows, l->dv, h->v_stride),
                     real_next(grad_k, keys->rows, h->d, h->grad_k_stride));
     real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, keys->rows, l->dv, m, keys->phi, m,
@@ -507,6 +515,7 @@ static void backward_queries(const void *map, const head *h, int64_t first, int6
 {
     linear l = open_linear(h, map);
     clear_part(&l);
+    transpose_sums(&l, l.s);
     for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
         token_block queries = load(&l, false, (first + i) / HEAD_BLOCK);
         finish_queries(&l, &queries, NULL);
@@ -525,6 +534,7 @@ static void backward_keys(const void *map, const head *h, int64_t first, int64_t
 {
     linear l = open_linear(h, map);
     memset(l.found, 0, LINEAR_FOUND * sizeof(double));
+    transpose_sums(&l, l.grad_s);
     for (int64_t i = 0; i < count; i += HEAD_BLOCK) {
         token_block keys = load(&l, true, (first + i) / HEAD_BLOCK);
         finish_keys(&l, &keys, NULL);
@@ -551,9 +561,16 @@ static void backward_all(const linear *l)
 
 /* ---- Causal backward: dq of groups forwards, then dk and dv of groups backwards ---- */
 
+static void backward_block_queries(const linear *l, const token_block *queries,
+                                   const token_block *keys)
+{
+    transpose_sums(l, l->s);
+    finish_queries(l, queries, keys);
+}
+
 static void backward_query_group(const void *map, const head *h, int64_t first, int64_t count)
 {
-    visit_group(map, h, first, count, finish_queries);
+    visit_group(map, h, first, count, backward_block_queries);
 }
 
 /* The blocks of the group whose index counts from the last one: from `last` down to `first`. */
@@ -597,6 +614,7 @@ static void backward_key_group(const void *map, const head *h, int64_t index, in
     for (int64_t step = last; step >= first; step--) {
         token_block queries = load(&l, false, step), keys = load(&l, true, step);
         form_block_sums(&l);
+        transpose_sums(&block, block.grad_s);
         finish_keys(&block, &keys, &queries);
         absorb_queries(&l, &queries, l.part_s, l.part_z);
     }
