@@ -13,11 +13,11 @@
 
 /* state: for each channel of K the sum of exps, t and what is subtracted from it before exp; S, dS.
  * work: the reciprocals of the sums; a block of rho_q or rho_k (in `backward` of exps) and one of a
- * gradient; the maxima, the sums and S or dS of a part of the tokens. */
+ * gradient; the maxima, the sums and S or dS of a part of the tokens; backward, S^T or dS^T. */
 typedef struct {
     double *sums, *along, *one_over, *part_sums;
     real *shifts, *rho, *grad, *part_maxima;
-    real *state, *grad_state, *part_state;
+    real *state, *grad_state, *part_state, *transposed;
     real *exps; /* backward, not after forward: of all keys, in dK's memory; null: computed
                    again */
 } pieces;
@@ -27,7 +27,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim;
-    *thread_reals = R(norm_doubles)(2 * d) + 2 * HEAD_BLOCK * d + d + d * shape->value_dim;
+    *thread_reals = R(norm_doubles)(2 * d) + 2 * HEAD_BLOCK * d + d +
+                    2 * d * shape->value_dim;
     *head_reals = R(norm_doubles)(2 * d) + d + 2 * d * shape->value_dim;
 }
 
@@ -44,6 +45,7 @@ static pieces split(const head *h)
     p.grad = head_take(&free, HEAD_BLOCK * h->d);
     p.part_maxima = head_take(&free, h->d);
     p.part_state = head_take(&free, h->d * h->dv);
+    p.transposed = head_take(&free, h->d * h->dv);
     if (h->grad_k && !h->after_forward && !h->key_positions && h->grad_k != h->grad_q &&
         h->grad_k_stride == h->d)
         p.exps = h->grad_k;
@@ -272,6 +274,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
 {
     pieces parts = split(h), *p = &parts;
     (void)own;
+    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
     for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
@@ -281,8 +284,9 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
                                    h->grad_out_stride, i > first, p->part_state, h->dv),
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
                         real_next(dy, rows, h->dv, h->grad_out_stride));
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy,
-                                   h->grad_out_stride, p->state, h->dv, 0, to, h->grad_q_stride),
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy,
+                                   h->grad_out_stride, p->transposed, h->d, 0, to,
+                                   h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
         R(softmax_rows_backward)(rows, h->d, 1, p->rho, h->d, to, h->grad_q_stride);
     }
@@ -305,6 +309,7 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
     pieces parts = split(h), *p = &parts;
     bool add = h->grad_k == h->grad_q;
     (void)own;
+    R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->transposed, h->d);
     for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
         const real *exps = load_exps(h, p, j, rows, NULL), *v = h->v + j * h->v_stride;
@@ -313,8 +318,8 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
                                    p->grad_state, h->dv, 0, grad_v, h->grad_v_stride),
                         real_next(grad_v, rows, h->dv, h->grad_v_stride),
                         real_next(h->k + j * h->k_stride, rows, h->d, h->k_stride));
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, rows, h->d, h->dv, v, h->v_stride,
-                                   p->grad_state, h->dv, 0, p->grad, h->d),
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, v, h->v_stride,
+                                   p->transposed, h->d, 0, p->grad, h->d),
                         real_next(v, rows, h->dv, h->v_stride),
                         real_next(h->grad_k + j * h->grad_k_stride, rows, h->d, h->grad_k_stride));
         for (int64_t r = 0; r < rows; r++) {
