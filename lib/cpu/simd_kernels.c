@@ -271,9 +271,8 @@ static inline void add_last_exponentials(int64_t left, real factor, real shift, 
 }
 
 /* y = exponentials of x, which may be y. Returns the sum in WIDE parts. */
-static inline __attribute__((always_inline)) wide exponential_row(int64_t count, real factor,
-                                                                  real shift, const real *x,
-                                                                  real *y)
+static inline __attribute__((always_inline)) wide
+exponential_row(int64_t count, real factor, real shift, const real *x, real *y)
 {
     wide totals[WIDES] = {{0}};
     lanes last[PARTS] = {{0}}, sums[PARTS] = {{0}};
@@ -318,8 +317,7 @@ add_weighted(int64_t terms, const real *weights, const real *slopes, real pivot,
 {
     for (int64_t term = 0; term < terms; term++, weights += ROW, slopes += ROW)
         for (int part = 0; part < PARTS; part++)
-            sums[part] +=
-                ((const lanes *)weights)[part] * (((const lanes *)slopes)[part] - pivot);
+            sums[part] += ((const lanes *)weights)[part] * (((const lanes *)slopes)[part] - pivot);
 }
 
 /* sum_j weights_j (slopes_j - pivot) in WIDE parts. */
@@ -342,8 +340,7 @@ static inline __attribute__((always_inline)) wide weighted_row(int64_t count, co
     add_weighted(terms, weights, slopes, pivot, sums);
     for (int part = 0; part < PARTS; part++)
         if (left > 0)
-            sums[part] +=
-                (lanes)((bits)(of[part] * (last[part] - pivot)) & left_lanes(left, part));
+            sums[part] += (lanes)((bits)(of[part] * (last[part] - pivot)) & left_lanes(left, part));
     add_parts(sums, totals);
     return add_vectors(WIDES, totals);
 }
@@ -356,8 +353,8 @@ static void weighted_rows(int64_t rows, const int64_t *counts, const real *weigh
     for (int64_t i = 0, group; i < rows; i += group) {
         group = rows - i < WIDE ? rows - i : WIDE;
         for (int64_t r = i; r < i + group; r++)
-            parts[r - i] = weighted_row(counts[r], weights + r * stride, slopes + r * slope_stride,
-                                        pivots[r]);
+            parts[r - i] =
+                weighted_row(counts[r], weights + r * stride, slopes + r * slope_stride, pivots[r]);
         wide totals = add_across_wide(parts);
         memcpy(sums + i, &totals, (size_t)group * sizeof *sums);
     }

@@ -28,7 +28,7 @@
 #define EXP_F32 exp_f32
 #define EXP_F64 Sleef_expd4_u10avx2
 #else
-#define BYTES   16
+#define BYTES         16
 /* clang-format off */
 #define WHERE(mask, a, b) (((__typeof__(mask))(a) & (mask)) | ((__typeof__(mask))(b) & ~(mask)))
 /* clang-format on */
@@ -36,8 +36,8 @@
 #define MAX_F64       MAX_F32
 #define MIN_F32(a, b) WHERE((a) < (b), a, b)
 #define MIN_F64       MIN_F32
-#define EXP_F32 Sleef_expf4_u10
-#define EXP_F64 Sleef_expd2_u10
+#define EXP_F32       Sleef_expf4_u10
+#define EXP_F64       Sleef_expd2_u10
 #endif
 
 #if defined(SIMD_AVX2) || defined(SIMD_AVX512)
@@ -77,18 +77,18 @@ static inline exp_lanes scaled_f32(bool extreme, exp_lanes y, exp_lanes k)
 /* exp(x) of f32, at most 0.9 ulp (every argument was tried), in two thirds of the time of SLEEF's,
  * whose calls save no registers and load constants anew: 2^k exp(r), k the integer that is nearest
  * to x / log(2), by a polynomial for exp(r) whose relative error on |r| <= log(2) / 2 is below
- * 4e-9. Fused multiply-adds make r and the last two steps as exact as they are. Without `any`, x is at
- * most 88. */
+ * 4e-9. Fused multiply-adds make r and the last two steps as exact as they are. Without `any`, x is
+ * at most 88. */
 static inline __attribute__((always_inline)) exp_lanes exp_up_to(bool any, exp_lanes x)
 {
     const exp_lanes zero = {0};
     const float shift = 0x1.8p23f; /* numbers of this size are the integers */
     const float log_2 = 0x1.62e4p-1f, log_2_rest = 0x1.7f7d1cp-20f;
     bool extreme = is_extreme(x, 86); /* 86 / log(2) is below 125 */
-    if (extreme) /* infinity, 0 beyond these */
-        x = (exp_lanes)MAX_F32(zero - 104, x);
+    if (extreme)
+        x = (exp_lanes)MAX_F32(zero - 104, x); /* 0 below */
     if (extreme && any)
-        x = (exp_lanes)MIN_F32(zero + 89, x);
+        x = (exp_lanes)MIN_F32(zero + 89, x); /* infinity above */
     exp_lanes shifted = x * 0x1.715476p0f + shift, k = shifted - shift;
     exp_lanes r = (x - k * log_2) - k * log_2_rest;
     exp_lanes y = zero + 0x1.6a23dp-10f;

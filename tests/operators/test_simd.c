@@ -174,14 +174,14 @@ Test(simd, exp_takes_any_count)
             }
 }
 
-/* The exponential of min(x, 0), to the bit; less 1 or 0, plus max(x, 0). */
+/* The exponential of min(x, 0), to the bit; naive, less 1; plus max(x, 0). */
 Test(simd, elu_and_its_slope)
 {
     enum { MOST = 48, ROOM = MOST + 1 };
     static const real special[] = {0, -(real)0., INFINITY, -INFINITY, 1e30f, -1e30f, NAN};
     for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
         for (int count = 0; count <= MOST; count++)
-            for (int one = 0; one <= 1; one++) {
+            for (int naive = 0; naive <= 1; naive++) {
                 real x[ROOM], slopes[ROOM], phi[ROOM], want_slopes[ROOM], want[ROOM];
                 for (int i = 0; i < ROOM; i++) {
                     x[i] = i % 7 == 5 ? special[i / 7] : (real)(0.37 * i - 5);
@@ -190,46 +190,62 @@ Test(simd, elu_and_its_slope)
                 }
                 sets[set].kernels->exponentials(count, want_slopes);
                 for (int i = 0; i < ROOM; i++) {
-                    want[i] = (want_slopes[i] - (real)one) + (x[i] > 0 ? x[i] : 0);
+                    want[i] = (want_slopes[i] - (real)naive) + (x[i] > 0 ? x[i] : 0);
                     if (i >= count)
                         want_slopes[i] = want[i] = 7;
                 }
-                sets[set].kernels->elu(count, (real)one, x, slopes, phi);
+                sets[set].kernels->elu(count, naive, x, slopes, phi);
                 cr_expect(memcmp(slopes, want_slopes, sizeof slopes) == 0 &&
                               memcmp(phi, want, sizeof phi) == 0,
-                          "%s: %d numbers, less %d", sets[set].name, count, one);
+                          "%s: %d numbers%s", sets[set].name, count, naive ? ", naive" : "");
             }
 }
 
-/* Rows that are shorter and longer than what is added in real numbers: the exponentials, and
- * nothing beyond them; sums within 16 roundings, of eight terms, of three sums and of their lanes;
- * in f32, whose exponential is attnum's own where the set fuses, the same bits of both such sets.
- */
+/* Rows that are shorter and longer than what is added in real numbers, more of them than are added
+ * across together, in place and elsewhere: the exponentials, and nothing beyond them; sums within
+ * 16 roundings, of eight terms, of three sums and of their lanes; in f32, whose exponential is
+ * attnum's own where the set fuses, the same bits of both such sets. */
 Test(simd, rows_of_exponentials)
 {
-    enum { ROWS = 3, MOST = 300, STRIDE = MOST + 3 };
-    static real x[ROWS * STRIDE], first[ROWS * STRIDE];
+    enum { ROWS = 11, MOST = 300, STRIDE = MOST + 3, OTHER = MOST + 8 };
+    static real x[ROWS * STRIDE], first[ROWS * STRIDE], before[ROWS * STRIDE], y[ROWS * OTHER];
     double first_sums[ROWS] = {0};
+    for (int i = 0; i < ROWS * STRIDE; i++)
+        before[i] = (real)(0.37 * (i % 40) - 5);
     for (int count = 0; count <= MOST; count += count < 150 ? 1 : 37)
         for (int set = 0, there = find_sets(), fusing = 0; set < there; set++) {
-            const int64_t counts[ROWS] = {count, count / 2, 0};
-            const real shifts[ROWS] = {(real)9.8, (real)9.43, 12};
-            double sums[ROWS];
+            int64_t counts[ROWS];
+            real shifts[ROWS];
+            double sums[ROWS], other_sums[ROWS];
             long double wanted[ROWS] = {0};
-            for (int i = 0; i < ROWS * STRIDE; i++)
-                x[i] = (real)(0.37 * (i % 40) - 5);
-            sets[set].kernels->exponential_rows(ROWS, counts, 0.7, shifts, x, STRIDE, x, STRIDE, sums);
+            int wrong = 0, moved = 0;
+            for (int i = 0; i < ROWS; i++) {
+                counts[i] = i % 4 == 2 ? 0 : count / (1 + i % 4);
+                shifts[i] = (real)(9.8 - 0.37 * i);
+            }
+            memcpy(x, before, sizeof x);
+            for (int i = 0; i < ROWS * OTHER; i++)
+                y[i] = 7;
+            sets[set].kernels->exponential_rows(ROWS, counts, 0.7, shifts, x, STRIDE, y, OTHER,
+                                                other_sums);
+            sets[set].kernels->exponential_rows(ROWS, counts, 0.7, shifts, x, STRIDE, x, STRIDE,
+                                                sums);
             for (int i = 0; i < ROWS * STRIDE; i++) {
                 int row = i / STRIDE, column = i % STRIDE;
-                real before = (real)(0.37 * (i % 40) - 5);
                 bool in = column < counts[row];
                 wanted[row] += in ? (long double)x[i] : 0;
-                cr_expect(in ? scaled_error(x[i], 0.7, shifts[row], before) <= 1 : x[i] == before,
-                          "%s: element %d of %d", sets[set].name, i, count);
+                wrong += in ? !(scaled_error(x[i], 0.7, shifts[row], before[i]) <= 1)
+                            : x[i] != before[i];
             }
+            for (int i = 0; i < ROWS * OTHER; i++) {
+                int row = i / OTHER, column = i % OTHER;
+                moved += y[i] != (column < counts[row] ? x[row * STRIDE + column] : 7);
+            }
+            cr_expect(wrong == 0 && moved == 0, "%s: of %d, %d wrong, %d elsewhere", sets[set].name,
+                      count, wrong, moved);
             for (int row = 0; row < ROWS; row++)
                 cr_expect(fabsl(sums[row] - wanted[row]) <= ldexpl(16, -DIGITS) * wanted[row] &&
-                              (sums[row] > 0) == (counts[row] > 0),
+                              (sums[row] > 0) == (counts[row] > 0) && sums[row] == other_sums[row],
                           "%s: row %d of %d: %.17g, not %.17Lg", sets[set].name, row, count,
                           sums[row], wanted[row]);
             if (!sets[set].fuses || DIGITS > 24)
@@ -240,6 +256,92 @@ Test(simd, rows_of_exponentials)
             }
             cr_expect(memcmp(first, x, sizeof x) == 0 && memcmp(first_sums, sums, sizeof sums) == 0,
                       "%s: other bits, %d", sets[set].name, count);
+        }
+}
+
+/* Columns of exponentials: to the bit those of the differences; sums, added to what was in their
+ * place, within 8 roundings, of eight terms and in double; with one number that must be refused in
+ * each place, and with the largest that must not. */
+Test(simd, columns_of_exponentials)
+{
+    enum { ROWS = 19, MOST = 37, STRIDE = MOST + 2 };
+    static const real special[] = {(real)NAN, INFINITY, -INFINITY, (real)4.5, 4, -1e30f};
+    static real x[ROWS * STRIDE], y[ROWS * MOST + 1], want[ROWS * MOST + 1];
+    real shifts[MOST];
+    for (int set = 0, there = find_sets(); set < there; set++)
+        for (int d = 1; d <= MOST; d++)
+            for (int rows = 0; rows <= ROWS; rows += d % 8 == 1 ? 1 : ROWS) {
+                int at = (7 * d + rows) % (rows * d + 1), kind = (d + rows) % 7, wrong = 0;
+                bool plain = kind == 6 || at == rows * d;
+                double sums[MOST];
+                for (int c = 0; c < MOST; c++) {
+                    shifts[c] = (real)(0.25 * (c % 9));
+                    sums[c] = 1;
+                }
+                for (int i = 0; i < ROWS * STRIDE; i++)
+                    x[i] = (real)(0.37 * (i % 23) - 5);
+                for (int i = 0; i <= ROWS * MOST; i++)
+                    y[i] = want[i] = 7;
+                if (!plain)
+                    x[at / d * STRIDE + at % d] = special[kind] + shifts[at % d];
+                for (int i = 0; i < rows * d; i++)
+                    want[i] = x[i / d * STRIDE + i % d] - shifts[i % d];
+                sets[set].kernels->exponentials((int64_t)rows * d, want);
+                bool got = sets[set].kernels->exponential_columns(rows, d, x, STRIDE, shifts, 4, y,
+                                                                  rows % 3 ? sums : NULL);
+                for (int i = 0; i <= ROWS * MOST; i++)
+                    wrong += !(y[i] == want[i] || (i == at && !got));
+                for (int c = 0; c < MOST; c++) {
+                    long double sum = 1;
+                    for (int j = 0; c < d && rows % 3 && j < rows; j++)
+                        sum += want[j * d + c];
+                    wrong +=
+                        (got || c != at % d) && !(fabsl(sums[c] - sum) <= ldexpl(8, -DIGITS) * sum);
+                }
+                cr_expect(wrong == 0 && got == (plain || kind >= 4),
+                          "%s: %d x %d, number %d: %d wrong, %s", sets[set].name, rows, d, at,
+                          wrong, got ? "taken" : "refused");
+            }
+}
+
+/* Sums for a softmax's backward: peaks are exact where one weight of a row is at least 1/2, in each
+ * place, and 0 where none is; the other sum is within 24 roundings of its terms. */
+Test(simd, weighted_rows_and_peaks)
+{
+    enum { ROWS = 21, MOST = 150, STRIDE = MOST + 3, OTHER = MOST + 1 };
+    static real weights[ROWS * STRIDE], slopes[ROWS * OTHER];
+    for (int set = 0, there = find_sets(); set < there; set++)
+        for (int count = 0; count <= MOST; count += count < 70 ? 1 : 40) {
+            int64_t counts[ROWS];
+            real pivots[ROWS], peaks[ROWS];
+            double sums[ROWS];
+            int wrong = 0;
+            for (int i = 0; i < ROWS * STRIDE; i++)
+                weights[i] = (real)(i % STRIDE < count ? 0.4 * random_unit() : 0.9);
+            for (int i = 0; i < ROWS * OTHER; i++)
+                slopes[i] = (real)(random_unit() - 0.5);
+            for (int i = 0; i < ROWS; i++) {
+                counts[i] = i % 3 == 2 ? count / 2 : count;
+                pivots[i] = i % 2 ? (real)0.3 : 0;
+                if (count > 0 && i % 2)
+                    weights[i * STRIDE + 13 * i % count] = i % 4 == 1 ? (real)0.5 : 1;
+            }
+            sets[set].kernels->softmax_peaks(ROWS, count, weights, STRIDE, slopes, OTHER, peaks);
+            sets[set].kernels->weighted_rows(ROWS, counts, weights, STRIDE, slopes, OTHER, pivots,
+                                             sums);
+            for (int i = 0; i < ROWS; i++) {
+                long double sum = 0, size = 0;
+                for (int j = 0; j < counts[i]; j++) {
+                    long double term =
+                        (long double)weights[i * STRIDE + j] *
+                        ((long double)slopes[i * OTHER + j] - (long double)pivots[i]);
+                    sum += term;
+                    size += fabsl(term);
+                }
+                real peak = count > 0 && i % 2 ? slopes[i * OTHER + 13 * i % count] : 0;
+                wrong += peaks[i] != peak || !(fabsl(sums[i] - sum) <= ldexpl(24, -DIGITS) * size);
+            }
+            cr_expect(wrong == 0, "%s: %d rows of %d", sets[set].name, wrong, count);
         }
 }
 
@@ -497,40 +599,45 @@ Test(simd, gaussians_of_plain_sums)
 /* To the last bit; nothing beyond the rows of d is written. */
 Test(simd, relu_and_its_gradient)
 {
-    enum { LONGEST = 70, FACTORS = 4, ROOM = LONGEST * FACTORS + 1 };
-    real x[LONGEST], factors[FACTORS], slopes[ROOM], start[ROOM], got[ROOM];
+    enum { ROWS = 3, LONGEST = 70, FACTORS = 4, STRIDE = LONGEST + 1 };
+    enum { ROOM = ROWS * LONGEST * FACTORS + 1 };
+    real x[ROWS * STRIDE], factors[ROWS * FACTORS], slopes[ROOM], start[ROOM], got[ROOM];
     for (int i = 0; i < ROOM; i++) {
         slopes[i] = (real)(random_unit() - 0.5);
         start[i] = (real)(random_unit() - 0.5);
     }
-    for (int i = 0; i < LONGEST; i++)
+    for (int i = 0; i < ROWS * STRIDE; i++)
         x[i] = i % 9 == 4 ? (real)NAN : i % 9 == 5 ? 0 : (real)(random_unit() - 0.5);
-    for (int f = 0; f < FACTORS; f++)
+    for (int f = 0; f < ROWS * FACTORS; f++)
         factors[f] = (real)random_unit();
     for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
         for (int d = 0; d <= LONGEST; d++)
             for (int count = 1; count <= FACTORS; count++) {
-                int wrong = 0;
+                int wrong = 0, rows = (d + count) % (ROWS + 1);
                 memcpy(got, start, sizeof got);
-                sets[set].kernels->relu(count, factors, d, x, got);
+                sets[set].kernels->relu(rows, count, factors, d, x, STRIDE, got);
                 for (int i = 0; i < ROOM; i++) {
-                    int c = d > 0 ? i % d : 0;
+                    int c = d > 0 ? i % d : 0, f = d > 0 ? i / d : 0; /* of all rows' factors */
+                    real of = x[f / count % ROWS * STRIDE + c];
                     wrong += !(got[i] ==
-                               (i < count * d ? factors[i / d] * (x[c] > 0 ? x[c] : 0) : start[i]));
+                               (i < rows * count * d ? factors[f] * (of > 0 ? of : 0) : start[i]));
                 }
                 for (int add = 0; add < 2; add++) {
                     memcpy(got, start, sizeof got);
-                    sets[set].kernels->relu_backward(count, factors, d, x, slopes, add, got);
-                    for (int c = 0; c < ROOM; c++) {
+                    sets[set].kernels->relu_backward(rows, count, factors, d, x, STRIDE, slopes,
+                                                     add, got, STRIDE);
+                    for (int i = 0; i < ROOM; i++) {
+                        int row = i / STRIDE, c = i % STRIDE;
+                        bool in = row < rows && c < d;
                         real sum = 0;
-                        for (int f = 0; c < d && f < count; f++)
+                        for (int f = row * count; in && f < (row + 1) * count; f++)
                             sum = add_product(set, sum, factors[f], slopes[f * d + c]);
-                        real want = c < d ? (add ? start[c] : 0) + (x[c] > 0 ? sum : 0) : start[c];
-                        wrong += !(got[c] == want);
+                        real want = in ? (add ? start[i] : 0) + (x[i] > 0 ? sum : 0) : start[i];
+                        wrong += !(got[i] == want);
                     }
                 }
-                cr_expect(wrong == 0, "%s: %d factors, %d channels: %d wrong", sets[set].name,
-                          count, d, wrong);
+                cr_expect(wrong == 0, "%s: %d rows, %d factors, %d channels: %d wrong",
+                          sets[set].name, rows, count, d, wrong);
             }
 }
 

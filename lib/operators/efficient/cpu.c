@@ -27,8 +27,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim;
-    *thread_reals = R(norm_doubles)(2 * d) + 2 * HEAD_BLOCK * d + d +
-                    2 * d * shape->value_dim;
+    *thread_reals = R(norm_doubles)(2 * d) + 2 * HEAD_BLOCK * d + d + 2 * d * shape->value_dim;
     *head_reals = R(norm_doubles)(2 * d) + d + 2 * d * shape->value_dim;
 }
 

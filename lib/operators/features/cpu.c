@@ -44,8 +44,8 @@ int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc
 {
     int64_t square = features * shape->value_dim, sums = square + features;
     int64_t rest = desc->causal ? 2 * sums + 2 * HEAD_BLOCK * HEAD_BLOCK : 2 * HEAD_BLOCK;
-    return sums + square + R(norm_doubles)(LINEAR_FOUND) + HEAD_BLOCK * (features + shape->value_dim) +
-           2 * HEAD_BLOCK * (features + kept) + rest;
+    return sums + square + R(norm_doubles)(LINEAR_FOUND) +
+           HEAD_BLOCK * (features + shape->value_dim) + 2 * HEAD_BLOCK * (features + kept) + rest;
 }
 
 int64_t R(linear_state)(int64_t features, const atn_attention_desc *desc,

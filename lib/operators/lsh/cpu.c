@@ -294,7 +294,8 @@ static void meet_forward(const head *h, pieces *p, const block *queries, const b
     for (int64_t i = 0; i < rows; i++)
         counts[i] = keys->count;
     R(softmax_raise)(rows, counts, 1, p->own.weights, HEAD_BLOCK, p->own.peaks, shrink);
-    R(simd).exponential_rows(rows, counts, 1, p->own.peaks, p->own.weights, HEAD_BLOCK, p->own.weights, HEAD_BLOCK, sums);
+    R(simd).exponential_rows(rows, counts, 1, p->own.peaks, p->own.weights, HEAD_BLOCK,
+                             p->own.weights, HEAD_BLOCK, sums);
     for (int64_t i = 0; i < rows; i++) {
         p->own.sums[i] = p->own.sums[i] * shrink[i] + sums[i];
         R(scale_row)(h->dv, shrink[i], p->own.rows + i * h->dv);

@@ -406,9 +406,8 @@ static void backward_one_block(const head *h, const workspace *w)
         for (int64_t i = 0; i < rows; i++) {
             bool sees = at[i] >= 0;
             factors[i] = sees ? 1 / sums[i] : 0;
-            pivots[i] = sees ? (real)R(softmax_pivot)(factors[i],
-                                                      (double)w->slopes[i * KEYS + at[i]])
-                             : 0;
+            pivots[i] =
+                sees ? (real)R(softmax_pivot)(factors[i], (double)w->slopes[i * KEYS + at[i]]) : 0;
         }
         R(simd).weighted_rows(rows, seen, w->weights, KEYS, w->slopes, KEYS, pivots, means);
         for (int64_t i = 0; i < rows; i++)
