@@ -358,6 +358,42 @@ Test(masks, no_queries_but_dead_keys)
     atn_context_free(context);
 }
 
+/* A value that only padded queries would see is searched for NaN, as every input is. */
+static void check_unseen_value(atn_context *context, int op, int variant)
+{
+    attention_case c = make(op, variant, true, 2, 5);
+    int64_t n = c.shape.tokens, values = attention_case_keys(&c) / c.shape.dim * c.shape.value_dim;
+    for (int64_t i = 0; i < c.shape.batch * n; i++) {
+        c.query_mask[i] = i % n == 0;
+        c.key_mask[i] = 1;
+    }
+    attention_run r = attention_run_make(&c, 0);
+    run(context, &r);
+    c.v[values - 1] = NAN;
+    attention_run_load(&r);
+    atn_status status = attention_run_forward(&r, context);
+    cr_expect_eq(status, ATN_NONFINITE, "%s, NaN in the last of V: %s", attention_case_label(&c),
+                 atn_status_name(status));
+    attention_run_free(&r);
+    attention_case_free(&c);
+}
+
+Test(masks, a_value_that_no_query_sees)
+{
+    atn_context *context = fixture_context(1, NULL);
+    int checked = 0;
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; masks(info) && variant < info->variant_count; variant++)
+            if (info->variants[variant].desc.causal) {
+                check_unseen_value(context, op, variant);
+                checked++;
+            }
+    }
+    cr_expect(checked > 0, "no causal variant");
+    atn_context_free(context);
+}
+
 /* ---- What is refused ---- */
 
 static void check_refused(atn_context *context, const atn_operator_info *info, atn_status status,
