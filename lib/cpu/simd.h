@@ -90,9 +90,9 @@ typedef struct {
     /* x_i = exp(factor (x_i - shift)), with a relative error of 1 ulp and of three roundings of
      * the argument. */
     void (*scaled_exponentials)(int64_t count, double factor, real shift, real *x);
-    /* y_ij = the same of x_ij and shifts_i, of counts_i numbers in each row; x may be y. sums_i is
-     * the sum of row i: SIMD_COLUMNS partial sums of at most eight, which are then added in double.
-     */
+    /* y_ij = the same of x_ij and shifts_i, of counts_i numbers in each row; x may be y, with the
+     * same stride. sums_i is the sum of row i: SIMD_COLUMNS partial sums of at most eight, which
+     * are then added in double. */
     void (*exponential_rows)(int64_t rows, const int64_t *counts, double factor, const real *shifts,
                              const real *x, int64_t x_stride, real *y, int64_t y_stride,
                              double *sums);

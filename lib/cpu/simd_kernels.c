@@ -311,7 +311,7 @@ static void exponential_rows(int64_t rows, const int64_t *counts, double factor,
     }
 }
 
-/* The terms of softmax_backward's sums in `terms` times ROW numbers. */
+/* What `terms` times ROW numbers add to the sum of a row, below. */
 static inline __attribute__((always_inline)) void
 add_weighted(int64_t terms, const real *weights, const real *slopes, real pivot, lanes sums[PARTS])
 {
