@@ -547,11 +547,11 @@ static void gaussian(const landmark_set *set, double factor, int64_t p, const re
         distance_rows(1, set, columns, x + i * x_stride, x_stride, out + i * out_stride, out_stride,
                       NULL);
     bool dense = out_stride == columns; /* one row of all */
+    real unit = rounded_unit(factor);
     for (i = 0; i < (dense ? 1 : p); i++)
-        scaled_exponentials(dense ? p * columns : columns, factor, 0, out + i * out_stride);
+        replace_by_exponentials(dense ? p * columns : columns, true, unit, 0, out + i * out_stride);
     for (int64_t j = columns; j < set->count; j++)
-        gaussian_column(d, set->rows + j * d, rounded_unit(factor), p, x, x_stride, out + j,
-                        out_stride);
+        gaussian_column(d, set->rows + j * d, unit, p, x, x_stride, out + j, out_stride);
 }
 
 /* Sines and cosines in vectors of one type. */
