@@ -51,8 +51,8 @@ enum { ROW_VECTORS = 4 };
 /* c LOG_OF_E as a finite number, so that 0 times it is 0. */
 static real rounded_unit(double c)
 {
-    double most = sizeof(real) < sizeof(double) ? (double)FLT_MAX : DBL_MAX;
-    return (real)fmax(-most, fmin(c * LOG_OF_E, most));
+    double most = sizeof(real) < sizeof(double) ? (double)FLT_MAX : DBL_MAX, unit = c * LOG_OF_E;
+    return (real)(unit < most ? unit > -most ? unit : -most : most); /* fmin and fmax are calls */
 }
 
 static inline __attribute__((always_inline)) lanes exponential(bool scaled, real unit, real shift,
