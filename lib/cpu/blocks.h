@@ -213,7 +213,7 @@ void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t 
  * operations; there are 5 to 10. */
 bool R(singular_values)(int64_t m, real *a, real *left, real *values, double *squares);
 
-/* A loop that only reads an array prefetches a line of each page so far ahead, because the
+/* A loop that only reads an array prefetches at least a line of each page so far ahead, because the
  * processor's own prefetchers follow its loads and stop at the end of a page. */
 enum { PAGE_REALS = 4096 / sizeof(real), AHEAD_REALS = 2 * PAGE_REALS };
 

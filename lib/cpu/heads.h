@@ -66,7 +66,8 @@ typedef struct {
      * dV) NaN or infinite, unless there is no query: the inputs are not searched. */
     bool propagates;
     /* Without that: before and forward (backward, if not after forward) search all blocks of Q, K
-     * and V by head_search (V: head_search_summed) when they load them. */
+     * and V by head_search when they load them; V, if every row of Y sums over all keys, by
+     * head_search_summed; and efficient attention finds a bad key by its exponential. */
     bool searches;
 } R(head_operator);
 typedef R(head_operator) head_operator;

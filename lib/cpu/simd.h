@@ -79,9 +79,9 @@ typedef struct {
     /* slopes_i = exp(min(x_i, 0)), phi_i = slopes_i + max(x_i, 0), naive (slopes_i - 1) +
      * max(x_i, 0), where NaN counts as 0. The arrays must not overlap. */
     void (*elu)(int64_t count, bool naive, const real *x, real *slopes, real *phi);
-    /* phi_ifc = factors_if max(x_ic, 0), where NaN counts as 0: for each of the rows of x `count`
-     * of d, all dense; and its backward, grad_ic = sum_f factors_if slopes_ifc where x_ic > 0,
-     * otherwise 0; add: that is added to what grad holds. */
+    /* phi_ifc = factors_if max(x_ic, 0), where NaN counts as 0: each row of x gives `count` rows of
+     * d numbers, and phi and slopes are dense; and its backward, grad_ic = sum_f factors_if
+     * slopes_ifc where x_ic > 0, otherwise 0; add: that is added to what grad holds. */
     void (*relu)(int64_t rows, int64_t count, const real *factors, int64_t d, const real *x,
                  int64_t stride, real *phi);
     void (*relu_backward)(int64_t rows, int64_t count, const real *factors, int64_t d,
@@ -98,13 +98,14 @@ typedef struct {
                              double *sums);
     /* y_jc = exp(x_jc - shifts_c) of rows of d numbers, y dense; sums_c += the sum of column c,
      * eight terms at a time, which are then added in double; null: no sums. False if a difference
-     * is more than `most`, which is at most 88, or not finite; its y may then be anything. */
+     * is more than `most`, which is at most 88, or not finite; its y and its column's
+     * sum may then be anything. */
     bool (*exponential_columns)(int64_t rows, int64_t d, const real *x, int64_t x_stride,
                                 const real *shifts, real most, real *y, double *sums);
-    /* Of rows of a softmax's weights and of the derivative by them, slopes: peaks_i is the sum of
-     * the slopes whose weights are at least 1/2 (normally there is one such weight or none), and
-     * sums_i that of weights_ij (slopes_ij - pivots_i) over the first counts_i, added as the sums
-     * of exponential_rows are. */
+    /* Of rows of a softmax's weights and of the derivative by them, slopes: peaks_i is the slope
+     * whose weight is above 1/2, the mean of two whose weights are 1/2 (half of the slope if one
+     * is), or 0; and sums_i that of weights_ij (slopes_ij - pivots_i) over the first counts_i,
+     * added as the sums of exponential_rows are. */
     void (*softmax_peaks)(int64_t rows, int64_t count, const real *weights, int64_t stride,
                           const real *slopes, int64_t slope_stride, real *peaks);
     void (*weighted_rows)(int64_t rows, const int64_t *counts, const real *weights, int64_t stride,

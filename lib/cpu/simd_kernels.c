@@ -325,11 +325,11 @@ static inline __attribute__((always_inline)) wide weighted_row(int64_t count, co
                                                                const real *slopes, real pivot)
 {
     wide totals[WIDES] = {{0}};
-    lanes sums[PARTS] = {{0}}, of[PARTS] = {{0}}, last[PARTS] = {{0}};
+    lanes sums[PARTS] = {{0}}, last_weights[PARTS] = {{0}}, last_slopes[PARTS] = {{0}};
     int64_t left = count % ROW, terms = count / ROW;
     if (left > 0) {
-        copy_last(count, weights, of);
-        copy_last(count, slopes, last);
+        copy_last(count, weights, last_weights);
+        copy_last(count, slopes, last_slopes);
     }
     for (; terms >= REAL_TERMS;
          terms -= REAL_TERMS, weights += REAL_TERMS * ROW, slopes += REAL_TERMS * ROW) {
@@ -340,7 +340,8 @@ static inline __attribute__((always_inline)) wide weighted_row(int64_t count, co
     add_weighted(terms, weights, slopes, pivot, sums);
     for (int part = 0; part < PARTS; part++)
         if (left > 0)
-            sums[part] += (lanes)((bits)(of[part] * (last[part] - pivot)) & left_lanes(left, part));
+            sums[part] += (lanes)((bits)(last_weights[part] * (last_slopes[part] - pivot)) &
+                                  left_lanes(left, part));
     add_parts(sums, totals);
     return add_vectors(WIDES, totals);
 }
@@ -360,24 +361,30 @@ static void weighted_rows(int64_t rows, const int64_t *counts, const real *weigh
     }
 }
 
-/* The slopes where a weight is at least 1/2, in the lanes of their numbers. */
+/* Slopes whose weights are above 1/2, and half of those whose weights are 1/2. */
+static inline lanes peaks_among(lanes weights, lanes slopes)
+{
+    const lanes half = (lanes){0} + (real)0.5;
+    return (lanes)((bits)slopes & (bits)(weights > half)) +
+           (lanes)((bits)(half * slopes) & (bits)(weights == half));
+}
+
+/* Those of a row, in the lanes of their numbers. */
 static inline __attribute__((always_inline)) lanes peaks_of(int64_t count, const real *weights,
                                                             const real *slopes)
 {
-    const lanes zero = {0}, half = zero + (real)0.5;
-    lanes peaks = zero, of[PARTS] = {{0}}, last[PARTS] = {{0}};
+    lanes peaks = {0}, last_weights[PARTS] = {{0}}, last_slopes[PARTS] = {{0}};
     int64_t left = count % ROW;
-    for (int64_t j = 0; j + LANES <= count - left; j += LANES) {
-        bits peaked = (bits)(*(const lanes *)(weights + j) >= half);
-        peaks += (lanes)((bits) * (const lanes *)(slopes + j) & peaked);
-    }
+    for (int64_t j = 0; j + LANES <= count - left; j += LANES)
+        peaks += peaks_among(*(const lanes *)(weights + j), *(const lanes *)(slopes + j));
     if (left > 0) {
-        copy_last(count, weights, of);
-        copy_last(count, slopes, last);
+        copy_last(count, weights, last_weights);
+        copy_last(count, slopes, last_slopes);
     }
     for (int part = 0; part < PARTS; part++)
         if (left > 0)
-            peaks += (lanes)((bits)last[part] & (bits)(of[part] >= half) & left_lanes(left, part));
+            peaks += (lanes)((bits)peaks_among(last_weights[part], last_slopes[part]) &
+                             left_lanes(left, part));
     return peaks;
 }
 

@@ -11,7 +11,7 @@
 
 #ifdef REAL_F32
 #define EXP       EXP_F32
-#define EXP_BELOW EXP_BELOW_F32 /* of numbers that are at most 88 */
+#define EXP_BELOW EXP_BELOW_F32 /* right for numbers up to 88 */
 #define MAX       MAX_F32
 #define MIN       MIN_F32
 typedef int32_t real_bits; /* a lane of the result of comparing */

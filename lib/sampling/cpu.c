@@ -24,17 +24,17 @@ static inline real coordinate(const job *j, int64_t token, int64_t c)
 }
 
 /* sum += `channels` coordinates, known to the compiler, of tokens first, first + 1, ... in this
- * order, in registers. Of every token a line is prefetched two pages before, as in R(all_finite).
- */
+ * order, in registers. For the first of them a line of each token is prefetched (AHEAD_REALS). */
 static inline __attribute__((always_inline)) void
 add_channels(int channels, const job *j, int64_t c, int64_t first, int64_t count, real *sum)
 {
-    enum { MOST = 32, AHEAD = 8192 };
+    enum { MOST = 32, AHEAD = AHEAD_REALS * sizeof(real) };
     int64_t bytes = (int64_t)(j->narrow ? sizeof(uint16_t) : sizeof(real));
     real sums[MOST];
     memcpy(sums, sum + c, (size_t)channels * sizeof *sums);
     for (int64_t i = first; i < first + count; i++) {
-        __builtin_prefetch((const char *)j->tokens + (i * j->stride + c) * bytes + AHEAD);
+        if (c == 0)
+            __builtin_prefetch((const char *)j->tokens + i * j->stride * bytes + AHEAD);
         for (int k = 0; k < channels; k++)
             sums[k] += coordinate(j, i, c + k);
     }

@@ -132,6 +132,26 @@ Test(calls, nonfinite_input_spoils_its_own_head_only)
     atn_context_free(context);
 }
 
+/* A bad value of V all of whose weights are 0, because no key has a feature. */
+Test(calls, nonfinite_value_without_weight)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 2 * BAD && fixture_runs(atn_operator_get(ATN_COSFORMER)); i++) {
+        attention_case c = make(ATN_COSFORMER, 0, i % 2 ? ATN_F32 : ATN_F64, 6, true);
+        for (int64_t k = 0; k < attention_case_keys(&c); k++)
+            c.k[k] = -fabs(c.k[k]);
+        c.v[1] = bad[i / 2];
+        attention_run r = attention_run_make(&c, 0);
+        atn_status status = attention_run_forward(&r, context);
+        cr_expect(status == ATN_NONFINITE && r.info.failures == 1, "%s, %g in V: %s, %ld failures",
+                  attention_case_label(&c), bad[i / 2], atn_status_name(status),
+                  (long)r.info.failures);
+        attention_run_free(&r);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 /* Finite inputs whose gradients leave the range of a type in one head. Those of f16 do so when they
  * are rounded, because they are computed in f32. */
 static const struct {

@@ -156,7 +156,8 @@ static void clear_part(const linear *l)
     memset(l->found, 0, LINEAR_FOUND * sizeof(double));
 }
 
-/* S^T or dS^T, which a part of the tokens multiplies by: once, instead of in every product. */
+/* S^T or dS^T, by which a part of the tokens is multiplied: once, instead of in every product.
+ * Causal: once for each block, as every block has sums of its own. */
 static void transpose_sums(const linear *l, const real *s)
 {
     R(simd).transpose(l->m, l->dv, s, l->dv, l->transposed, l->m);

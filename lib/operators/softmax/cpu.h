@@ -24,8 +24,8 @@ void R(softmax_rows)(int64_t rows, int64_t count, double c, const real *x, int64
 /* What backward subtracts from dP, the derivative by the weights P, before it is summed: dP where P
  * is largest if P is at least 1/2 there, else 0. Where P is nearly 1 the difference of dP and its
  * mean would otherwise be all rounding error; and the pivot is no more than twice the sum of P
- * |dP|, so that the differences may be rounded to real numbers. That also holds for the sum of both
- * dP of two P that are 1/2, which R(simd).softmax_peaks takes. */
+ * |dP|, so that the differences may be rounded to real numbers. Of two P that are 1/2 it may be
+ * either dP or, by R(simd).softmax_peaks, their mean. */
 double R(softmax_pivot)(double largest_weight, double largest_slope);
 /* Row by row: slopes, the derivative by P, becomes that by x, c P (dP - P.dP). */
 void R(softmax_rows_backward)(int64_t rows, int64_t count, double c, const real *weights,
