@@ -23,8 +23,8 @@ static inline real coordinate(const job *j, int64_t token, int64_t c)
     return (real)core_bf16_value(((const uint16_t *)j->tokens)[at]);
 }
 
-/* sum += `channels` coordinates, known to the compiler, of tokens first, first + 1, ... in this
- * order, in registers. For the first of them a line of each token is prefetched (AHEAD_REALS). */
+/* sum += some coordinates, whose number the compiler knows, of tokens first, first + 1, ... in this
+ * order, in registers. If there are several, a line of each token is prefetched (AHEAD_REALS). */
 static inline __attribute__((always_inline)) void
 add_channels(int channels, const job *j, int64_t c, int64_t first, int64_t count, real *sum)
 {
@@ -33,8 +33,8 @@ add_channels(int channels, const job *j, int64_t c, int64_t first, int64_t count
     real sums[MOST];
     memcpy(sums, sum + c, (size_t)channels * sizeof *sums);
     for (int64_t i = first; i < first + count; i++) {
-        if (c == 0)
-            __builtin_prefetch((const char *)j->tokens + i * j->stride * bytes + AHEAD);
+        if (channels > 1)
+            __builtin_prefetch((const char *)j->tokens + (i * j->stride + c) * bytes + AHEAD);
         for (int k = 0; k < channels; k++)
             sums[k] += coordinate(j, i, c + k);
     }
