@@ -98,8 +98,8 @@ typedef struct {
                              double *sums);
     /* y_jc = exp(x_jc - shifts_c) of rows of d numbers, y dense; sums_c += the sum of column c,
      * eight terms at a time, which are then added in double; null: no sums. False if a difference
-     * is more than `most`, which is at most 88, or not finite; its y and its column's
-     * sum may then be anything. */
+     * is more than `most`, which is at most 88, or not finite; its y and the sum of its column may
+     * then be anything. */
     bool (*exponential_columns)(int64_t rows, int64_t d, const real *x, int64_t x_stride,
                                 const real *shifts, real most, real *y, double *sums);
     /* Of rows of a softmax's weights and of the derivative by them, slopes: peaks_i is the slope
