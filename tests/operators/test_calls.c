@@ -404,14 +404,9 @@ Test(calls, softmax_after_forward_has_the_same_bits)
     atn_context_free(context);
 }
 
-/* Y counts only after forward: here there was none, or backward came between, or the caller does
- * not say so. */
-Test(calls, y_without_forward_is_not_read)
+static void expect_y_is_not_read(atn_context *context, const attention_choice *choice)
 {
-    atn_context *context = fixture_context(1, NULL);
-    attention_choice choice = {
-        .op = ATN_SOFTMAX, .shape = {1, 1, 300, 5, 4, 0}, .cross = true, .seed = 62};
-    attention_case c = attention_case_make(&choice);
+    attention_case c = attention_case_make(choice);
     attention_run want = attention_run_make(&c, 0);
     cr_expect(attention_run_backward(&want, context) >= 0);
     for (int kind = 0; kind < 3; kind++) {
@@ -436,6 +431,18 @@ Test(calls, y_without_forward_is_not_read)
     }
     attention_run_free(&want);
     attention_case_free(&c);
+}
+
+/* Y counts only after forward: here there was none, or backward came between, or the caller does
+ * not say so. */
+Test(calls, y_without_forward_is_not_read)
+{
+    static const attention_choice choices[] = {
+        {.op = ATN_SOFTMAX, .shape = {1, 1, 300, 5, 4, 0}, .cross = true, .seed = 62},
+        {.op = ATN_LSH, .shape = {1, 1, 300, 5, 4, 0}, .seed = 62}};
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 2; i++)
+        expect_y_is_not_read(context, &choices[i]);
     atn_context_free(context);
 }
 

@@ -273,6 +273,39 @@ Test(heads, of_equal_hashes_the_positive_one_is_taken)
     atn_context_free(context);
 }
 
+/* Buckets are ordered as the numbers that they are: negative ones first, and by every byte. */
+Test(heads, lsh_buckets_are_any_numbers)
+{
+    enum { N = 12 };
+    static const int64_t buckets[][N] = {
+        {5, 300, -1, INT64_MAX, 5, -1, INT64_MIN, 1 << 20, 5, INT64_C(1) << 40, 261, 44},
+        {2, 5, 1, 8, 2, 1, 0, 6, 2, 7, 4, 3}};
+    static double q[N * 2], v[N], y[2][N];
+    atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LSH, ATN_F64);
+    atn_tensor tq = dense(q, ATN_F64, 1, N, 2), tv = dense(v, ATN_F64, 1, N, 1);
+    atn_attention_shape shape = {1, 1, N, 2, 1, 0};
+    desc.lsh.rounds = 1;
+    desc.lsh.chunk = 2;
+    for (int j = 0; j < N; j++) {
+        q[2 * j] = cos(j);
+        q[2 * j + 1] = sin(j);
+        v[j] = 1 << j;
+    }
+    for (int i = 0; i < 2; i++) {
+        atn_tensor ty = dense(y[i], ATN_F64, 1, N, 1);
+        desc.lsh.buckets = buckets[i];
+        atn_plan *plan = plan_on_device(&s, &desc, &shape);
+        cr_expect_eq(forward(context, plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
+                     ATN_OK);
+        atn_plan_free(plan);
+    }
+    cr_expect(memcmp(y[0], y[1], sizeof y[0]) == 0);
+    staged_close(&s);
+    atn_context_free(context);
+}
+
 /* exp(200) is beyond f32's range: in whichever chunk of the tokens the largest key is, all keys are
  * shifted by it. Its value is the output. */
 Test(heads, keys_are_shifted_by_the_largest_of_all_chunks)

@@ -11,47 +11,52 @@
 
 static const double smallest_norm = 1e-12;
 
+/* Keys that a block of HEAD_BLOCK queries is multiplied with: all that it sees in chunks of 64. */
+enum { KEYS = 2 * HEAD_BLOCK };
+
 /* A thread's memory for a block of queries and one of keys. */
 typedef struct {
     real *q, *grad_q;
     real *rows; /* the queries' out or dY */
     real *k, *v, *grad_k, *grad_v;
-    real *weights, *slopes;
+    real *weights, *slopes; /* rows of KEYS */
     double sums[HEAD_BLOCK];
     real peaks[HEAD_BLOCK];
 } block_memory;
 
 typedef struct {
-    real c;
+    double c;
     int64_t rounds, chunk, sequence; /* rounds n */
     block_memory own;
     /* the sequence; a copy and the buckets of one round (each int32_t in the memory of a real) */
     int32_t *order, *copy, *buckets;
     double *norms, *varies; /* per token: max(|q|, 1e-12), and whether that is |q| */
-    real *peaks, *sums;     /* per token: the softmax's maximum, and its sum, later 1 / sum */
+    real *keys;             /* per token: c q / max(|q|, 1e-12) */
+    real *peaks, *sums;     /* per token, in the head's state: the softmax's maximum and its sum, in
+                               the end 1 / sum */
     real *out;              /* per token: h->out, or memory for backward */
     int64_t out_stride;
     real *means;     /* per token, backward: dY.Y */
-    real *grad_keys; /* per token, backward: the derivative by q / |q| */
+    real *grad_keys; /* per token, backward: the derivative by q / |q|, over c */
 } pieces;
 
-/* Tokens that are consecutive in the sequence. */
+/* Tokens that are consecutive in the sequence, of which the first is at `at`. */
 typedef struct {
-    int64_t count;
+    int64_t at, count;
     const int32_t *tokens;
 } block;
 
 static int64_t block_reals(int64_t d, int64_t dv)
 {
-    return HEAD_BLOCK * (4 * d + 3 * dv + 2 * HEAD_BLOCK);
+    return HEAD_BLOCK * (2 * d + dv + 2 * KEYS) + 2 * KEYS * (d + dv);
 }
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t n = shape->tokens, d = shape->dim, dv = shape->value_dim;
-    *head_reals = 0;
-    *thread_reals = block_reals(d, dv) + n * (core_lsh_rounds(&desc->lsh) + 2 + 3 + d + dv) +
+    *head_reals = 2 * n;
+    *thread_reals = block_reals(d, dv) + n * (core_lsh_rounds(&desc->lsh) + 2 + 1 + 2 * d + dv) +
                     R(norm_doubles)(2 * n);
 }
 
@@ -61,13 +66,13 @@ static block_memory block_memory_of(const head *h)
     int64_t d = h->d, dv = h->dv;
     return (block_memory){.q = head_take(&work, HEAD_BLOCK * d),
                           .grad_q = head_take(&work, HEAD_BLOCK * d),
-                          .k = head_take(&work, HEAD_BLOCK * d),
-                          .grad_k = head_take(&work, HEAD_BLOCK * d),
                           .rows = head_take(&work, HEAD_BLOCK * dv),
-                          .v = head_take(&work, HEAD_BLOCK * dv),
-                          .grad_v = head_take(&work, HEAD_BLOCK * dv),
-                          .weights = head_take(&work, HEAD_BLOCK * HEAD_BLOCK),
-                          .slopes = head_take(&work, HEAD_BLOCK * HEAD_BLOCK)};
+                          .k = head_take(&work, KEYS * d),
+                          .grad_k = head_take(&work, KEYS * d),
+                          .v = head_take(&work, KEYS * dv),
+                          .grad_v = head_take(&work, KEYS * dv),
+                          .weights = head_take(&work, HEAD_BLOCK * KEYS),
+                          .slopes = head_take(&work, HEAD_BLOCK * KEYS)};
 }
 
 static pieces split(const head *h)
@@ -75,7 +80,7 @@ static pieces split(const head *h)
     _Static_assert(sizeof(int32_t) <= sizeof(real), "tokens are kept in the memory of reals");
     int64_t n = h->n, d = h->d, dv = h->dv;
     real *work = h->work + block_reals(d, dv);
-    pieces p = {.c = (real)core_logit_scale(h->desc, d),
+    pieces p = {.c = core_logit_scale(h->desc, d),
                 .rounds = core_lsh_rounds(&h->desc->lsh),
                 .chunk = h->desc->lsh.chunk,
                 .own = block_memory_of(h)};
@@ -85,8 +90,9 @@ static pieces split(const head *h)
     p.buckets = (int32_t *)head_take(&work, n);
     p.norms = R(norm_take)(&work, 2 * n);
     p.varies = p.norms + n;
-    p.peaks = head_take(&work, n);
-    p.sums = head_take(&work, n);
+    p.peaks = h->state;
+    p.sums = h->state + n;
+    p.keys = head_take(&work, n * d);
     p.means = head_take(&work, n);
     p.grad_keys = head_take(&work, n * d);
     p.out = h->out ? h->out : head_take(&work, n * dv);
@@ -104,23 +110,21 @@ static pieces pieces_on(const pieces *whole, const head *h)
 
 /* ---- Buckets, and the tokens sorted by them ---- */
 
-/* The first maximum of a row of [x, -x] so far, where x comes in blocks of columns. */
+/* Of a block of tokens the first maximum and the first minimum of x R so far. */
 typedef struct {
-    real highest, lowest;
-    int64_t highest_at, lowest_at;
+    real highest[HEAD_BLOCK], lowest[HEAD_BLOCK];
+    int32_t highest_at[HEAD_BLOCK], lowest_at[HEAD_BLOCK];
 } extremes;
 
-static void update_extremes(extremes *e, int64_t first, int64_t count, const real *x)
+/* x: column `at` of x R. Without branches, which no processor could predict. */
+static void update_extremes(extremes *e, int32_t at, int64_t rows, const real *restrict x)
 {
-    for (int64_t j = 0; j < count; j++) {
-        if (x[j] > e->highest || first + j == 0) {
-            e->highest = x[j];
-            e->highest_at = first + j;
-        }
-        if (x[j] < e->lowest || first + j == 0) {
-            e->lowest = x[j];
-            e->lowest_at = first + j;
-        }
+    for (int64_t t = 0; t < rows; t++) {
+        bool above = at == 0 || x[t] > e->highest[t], below = at == 0 || x[t] < e->lowest[t];
+        e->highest[t] = above ? x[t] : e->highest[t];
+        e->highest_at[t] = above ? at : e->highest_at[t];
+        e->lowest[t] = below ? x[t] : e->lowest[t];
+        e->lowest_at[t] = below ? at : e->lowest_at[t];
     }
 }
 
@@ -130,45 +134,47 @@ static void hash_block(const head *h, const pieces *p, int64_t round, int64_t i,
     const atn_tensor *rotations = &h->desc->lsh.rotations;
     const real *rotation = atn_tensor_matrix(rotations, 0, round);
     int64_t half = rotations->cols;
-    extremes e[HEAD_BLOCK] = {0};
+    extremes e;
     for (int64_t first = 0; first < half; first += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, half - first);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, count, h->d, h->q + i * h->q_stride,
-                  h->q_stride, rotation + first, half, 0, p->own.weights, HEAD_BLOCK);
-        R(store)(h->desc->storage, rows, count, p->own.weights, HEAD_BLOCK);
-        for (int64_t t = 0; t < rows; t++)
-            update_extremes(&e[t], first, count, p->own.weights + t * HEAD_BLOCK);
+        real_gemm(CblasTrans, CblasTrans, count, rows, h->d, rotation + first, half,
+                  h->q + i * h->q_stride, h->q_stride, 0, p->own.weights, HEAD_BLOCK);
+        R(store)(h->desc->storage, count, rows, p->own.weights, HEAD_BLOCK);
+        for (int64_t j = 0; j < count; j++)
+            update_extremes(&e, (int32_t)(first + j), rows, p->own.weights + j * HEAD_BLOCK);
     }
     for (int64_t t = 0; t < rows; t++)
         p->buckets[i + t] =
-            (int32_t)(e[t].highest >= -e[t].lowest ? e[t].highest_at : half + e[t].lowest_at);
+            e.highest[t] >= -e.lowest[t] ? e.highest_at[t] : (int32_t)half + e.lowest_at[t];
 }
 
-/* Merges the sorted runs [first, middle) and [middle, last) of `from` into `to`; among equal
- * buckets those of the left run come first. given: the caller's buckets, or null. */
-static void merge(const pieces *p, const int64_t *given, const int32_t *from, int64_t first,
-                  int64_t middle, int64_t last, int32_t *to)
+/* A number that is larger for a larger bucket. given: the caller's buckets, or null. */
+static inline uint64_t key_of(const pieces *p, const int64_t *given, int64_t token)
 {
-    int64_t left = first, right = middle;
-    for (int64_t at = first; at < last; at++) {
-        bool take_left = right == last;
-        if (left < middle && right < last)
-            take_left = given ? given[from[left]] <= given[from[right]]
-                              : p->buckets[from[left]] <= p->buckets[from[right]];
-        to[at] = take_left ? from[left++] : from[right++];
-    }
+    return (uint64_t)(given ? given[token] : p->buckets[token]) ^ (uint64_t)1 << 63;
 }
 
-/* Sorts the tokens of one round by bucket, stably. */
+/* Sorts the tokens of one round by bucket, stably: a byte at a time, from the lowest, of those in
+ * which buckets differ. */
 static void sort_round(const pieces *p, const int64_t *given, int64_t n, int32_t *order)
 {
+    enum { BYTES = 8, VALUES = 256 };
     int32_t *from = order, *to = p->copy;
-    for (int64_t i = 0; i < n; i++)
+    uint64_t differing = 0;
+    for (int64_t i = 0; i < n; i++) {
         order[i] = (int32_t)i;
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t first = 0; first < n; first += 2 * width)
-            merge(p, given, from, first, head_smaller(first + width, n),
-                  head_smaller(first + 2 * width, n), to);
+        differing |= key_of(p, given, i) ^ key_of(p, given, 0);
+    }
+    for (int shift = 0; shift < 8 * BYTES; shift += 8) {
+        int32_t places[VALUES + 1] = {0};
+        if ((differing >> shift) % VALUES == 0)
+            continue;
+        for (int64_t i = 0; i < n; i++)
+            places[(key_of(p, given, i) >> shift) % VALUES + 1]++;
+        for (int value = 1; value < VALUES; value++)
+            places[value] += places[value - 1];
+        for (int64_t i = 0; i < n; i++)
+            to[places[(key_of(p, given, from[i]) >> shift) % VALUES]++] = from[i];
         int32_t *sorted = to;
         to = from;
         from = sorted;
@@ -201,11 +207,6 @@ typedef struct {
     void (*close)(const head *h, pieces *p, const block *queries);
 } pass;
 
-static block block_at(const pieces *p, int64_t start, int64_t offset)
-{
-    return (block){head_smaller(HEAD_BLOCK, p->chunk - offset), p->order + start + offset};
-}
-
 /* Queries of one round, and which keys they meet. */
 typedef struct {
     const pieces *whole;
@@ -214,21 +215,34 @@ typedef struct {
     bool before, same; /* the chunk before the queries', cyclically; the queries' chunk */
 } walk;
 
+/* At most `most` tokens from `at` to `end` in the sequence. */
+static block block_at(const pieces *p, int64_t at, int64_t end, int64_t most)
+{
+    return (block){at, head_smaller(most, end - at), p->order + at};
+}
+
+static void meet_keys(const walk *w, const head *h, pieces *p, const block *queries, int64_t from,
+                      int64_t to)
+{
+    for (int64_t at = from; at < to; at += KEYS) {
+        block keys = block_at(p, at, to, KEYS);
+        w->over->meet(h, p, queries, &keys);
+    }
+}
+
 /* Whole chunks of queries. */
 static void walk_chunks(const void *own, const head *h, int64_t first, int64_t count)
 {
     const walk *w = own;
     pieces p = pieces_on(w->whole, h);
     for (int64_t at = w->start + first; at < w->start + first + count; at += p.chunk) {
-        const int64_t seen[2] = {(at > 0 ? at : p.sequence) - p.chunk, at};
-        for (int64_t i = 0; i < p.chunk; i += HEAD_BLOCK) {
-            block queries = block_at(&p, at, i);
+        int64_t from = w->before ? at - p.chunk : at, to = w->same ? at + p.chunk : at;
+        for (int64_t i = at; i < at + p.chunk; i += HEAD_BLOCK) {
+            block queries = block_at(&p, i, at + p.chunk, HEAD_BLOCK);
             w->over->open(h, &p, &queries);
-            for (int side = w->before ? 0 : 1; side < (w->same ? 2 : 1); side++)
-                for (int64_t j = 0; j < p.chunk; j += HEAD_BLOCK) {
-                    block keys = block_at(&p, seen[side], j);
-                    w->over->meet(h, &p, &queries, &keys);
-                }
+            if (from < 0)
+                meet_keys(w, h, &p, &queries, p.sequence - p.chunk, p.sequence);
+            meet_keys(w, h, &p, &queries, from < 0 ? 0 : from, to);
             w->over->close(h, &p, &queries);
         }
     }
@@ -253,23 +267,31 @@ static void scatter_add(const block *b, int64_t cols, const real *from, real *to
             to[b->tokens[i] * stride + c] += from[i * cols + c];
 }
 
+/* Writes `value` where a query meets itself. In a round every token is there once. */
+static void set_self(const head *h, const block *queries, const block *keys, real value, real *to)
+{
+    int64_t round = queries->at / h->n * h->n;
+    for (int64_t j = 0; j < keys->count; j++) {
+        int64_t at = keys->at + j, i = at - queries->at;
+        if (round <= at && at < round + h->n) {
+            if (0 <= i && i < queries->count)
+                to[i * KEYS + j] = value;
+            continue;
+        }
+        for (i = 0; i < queries->count; i++)
+            if (queries->tokens[i] == keys->tokens[j])
+                to[i * KEYS + j] = value;
+    }
+}
+
 /* weights = the logits; loads k and v of the keys. */
 static void meet_logits(const head *h, const pieces *p, const block *queries, const block *keys)
 {
-    gather(keys, h->d, h->q, h->q_stride, p->own.k);
+    gather(keys, h->d, p->keys, h->d, p->own.k);
     gather(keys, h->dv, h->v, h->v_stride, p->own.v);
-    for (int64_t j = 0; j < keys->count; j++)
-        for (int64_t c = 0; c < h->d; c++)
-            p->own.k[j * h->d + c] =
-                (real)((double)p->own.k[j * h->d + c] / p->norms[keys->tokens[j]]);
-    R(store)(h->desc->storage, keys->count, h->d, p->own.k, h->d);
     real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, h->d, p->own.q, h->d, p->own.k,
-              h->d, 0, p->own.weights, HEAD_BLOCK);
-    for (int64_t i = 0; i < queries->count; i++)
-        for (int64_t j = 0; j < keys->count; j++)
-            p->own.weights[i * HEAD_BLOCK + j] = queries->tokens[i] == keys->tokens[j]
-                                                     ? (real)h->desc->lsh.self_logit
-                                                     : p->c * p->own.weights[i * HEAD_BLOCK + j];
+              h->d, 0, p->own.weights, KEYS);
+    set_self(h, queries, keys, (real)h->desc->lsh.self_logit, p->own.weights);
 }
 
 /* ---- Forward ---- */
@@ -293,16 +315,17 @@ static void meet_forward(const head *h, pieces *p, const block *queries, const b
     meet_logits(h, p, queries, keys);
     for (int64_t i = 0; i < rows; i++)
         counts[i] = keys->count;
-    R(softmax_raise)(rows, counts, 1, p->own.weights, HEAD_BLOCK, p->own.peaks, shrink);
-    R(simd).exponential_rows(rows, counts, 1, p->own.peaks, p->own.weights, HEAD_BLOCK,
-                             p->own.weights, HEAD_BLOCK, sums);
+    R(softmax_raise)(rows, counts, 1, p->own.weights, KEYS, p->own.peaks, shrink);
+    R(simd).exponential_rows(rows, counts, 1, p->own.peaks, p->own.weights, KEYS, p->own.weights,
+                             KEYS, sums);
     for (int64_t i = 0; i < rows; i++) {
         p->own.sums[i] = p->own.sums[i] * shrink[i] + sums[i];
-        R(scale_row)(h->dv, shrink[i], p->own.rows + i * h->dv);
+        if (shrink[i] != 1)
+            R(scale_row)(h->dv, shrink[i], p->own.rows + i * h->dv);
     }
-    R(store)(h->desc->storage, queries->count, keys->count, p->own.weights, HEAD_BLOCK);
-    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, h->dv, keys->count, p->own.weights,
-              HEAD_BLOCK, p->own.v, h->dv, 1, p->own.rows, h->dv);
+    R(store)(h->desc->storage, rows, keys->count, p->own.weights, KEYS);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, keys->count, p->own.weights, KEYS, p->own.v,
+              h->dv, 1, p->own.rows, h->dv);
 }
 
 static void close_forward(const head *h, pieces *p, const block *queries)
@@ -316,13 +339,26 @@ static void close_forward(const head *h, pieces *p, const block *queries)
     }
 }
 
-/* Norms, and the state of a softmax that has seen no key. */
+/* The norms and keys of some tokens. */
+static void load_keys(const void *own, const head *h, int64_t first, int64_t count)
+{
+    const pieces *p = own;
+    real *keys = p->keys + first * h->d, c = (real)p->c;
+    R(row_norms)(count, h->d, h->q + first * h->q_stride, h->q_stride, p->norms + first);
+    for (int64_t i = first; i < first + count; i++) {
+        p->norms[i] = core_norm_divisor(p->norms[i], smallest_norm, &p->varies[i]);
+        R(norm_scale)(1, p->norms[i], h->d, h->q + i * h->q_stride, 1, p->keys + i * h->d, 1);
+    }
+    R(store)(h->desc->storage, count, h->d, keys, h->d);
+    for (int64_t e = 0; e < count * h->d; e++)
+        keys[e] *= c;
+}
+
+/* The state of a softmax that has seen no key. */
 static void open_tokens(const void *own, const head *h, int64_t first, int64_t count)
 {
     const pieces *p = own;
     for (int64_t i = first; i < first + count; i++) {
-        p->norms[i] = core_norm_divisor(R(line_norm)(h->d, 1, h->q + i * h->q_stride),
-                                        smallest_norm, &p->varies[i]);
         p->peaks[i] = -INFINITY;
         p->sums[i] = 0;
         memset(p->out + i * p->out_stride, 0, (size_t)h->dv * sizeof(real));
@@ -340,11 +376,17 @@ static void close_tokens(const void *own, const head *h, int64_t first, int64_t 
     R(store)(h->desc->storage, count, h->dv, p->out + first * p->out_stride, p->out_stride);
 }
 
+/* The sequence and the keys. */
+static void arrange(const head *h, const pieces *p)
+{
+    R(head_share)(h, p->rounds, 1, p, sort_rounds, NULL);
+    R(head_share_tokens)(h, h->n, p, load_keys);
+}
+
 /* Leaves Y in p->out and the reciprocal sums in p->sums. In a round every token is a query once. */
-static void run_forward(const head *h, const pieces *p)
+static void attend(const head *h, const pieces *p)
 {
     static const pass forward_pass = {open_forward, meet_forward, close_forward};
-    R(head_share)(h, p->rounds, 1, p, sort_rounds, NULL);
     R(head_share_tokens)(h, h->n, p, open_tokens);
     for (int64_t start = 0; start < p->sequence; start += h->n) {
         walk w = {p, &forward_pass, start, true, true};
@@ -356,7 +398,8 @@ static void run_forward(const head *h, const pieces *p)
 static void forward(const head *h)
 {
     pieces p = split(h);
-    run_forward(h, &p);
+    arrange(h, &p);
+    attend(h, &p);
 }
 
 /* ---- Backward ---- */
@@ -368,19 +411,28 @@ static void open_backward(const head *h, pieces *p, const block *queries)
     memset(p->own.grad_q, 0, (size_t)(queries->count * h->d) * sizeof(real));
 }
 
-/* Turns logits into weights, and the derivative by the weights into that by q.k. */
-static void slopes_of(const pieces *p, const block *queries, const block *keys)
+/* Turns logits into weights, and the derivative by the weights into that by q.k, over c. */
+static void slopes_of(const head *h, const pieces *p, const block *queries, const block *keys)
 {
-    for (int64_t i = 0; i < queries->count; i++) {
-        int64_t token = queries->tokens[i];
+    int64_t rows = queries->count, counts[HEAD_BLOCK];
+    double sums[HEAD_BLOCK];
+    real peaks[HEAD_BLOCK];
+    for (int64_t i = 0; i < rows; i++) {
+        counts[i] = keys->count;
+        peaks[i] = p->peaks[queries->tokens[i]];
+    }
+    R(simd).exponential_rows(rows, counts, 1, peaks, p->own.weights, KEYS, p->own.weights, KEYS,
+                             sums);
+    for (int64_t i = 0; i < rows; i++) {
+        real factor = p->sums[queries->tokens[i]], mean = p->means[queries->tokens[i]];
+        real *restrict weights = p->own.weights + i * KEYS, *restrict slopes =
+                                                                p->own.slopes + i * KEYS;
         for (int64_t j = 0; j < keys->count; j++) {
-            real *weight = &p->own.weights[i * HEAD_BLOCK + j],
-                 *slope = &p->own.slopes[i * HEAD_BLOCK + j];
-            bool self = token == keys->tokens[j];
-            *weight = real_exp(*weight - p->peaks[token]) * p->sums[token];
-            *slope = self ? 0 : p->c * *weight * (*slope - p->means[token]);
+            weights[j] *= factor;
+            slopes[j] = weights[j] * (slopes[j] - mean);
         }
     }
+    set_self(h, queries, keys, 0, p->own.slopes);
 }
 
 static void meet_backward(const head *h, pieces *p, const block *queries, const block *keys)
@@ -388,14 +440,14 @@ static void meet_backward(const head *h, pieces *p, const block *queries, const 
     int64_t d = h->d, dv = h->dv;
     meet_logits(h, p, queries, keys);
     real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, dv, p->own.rows, dv, p->own.v,
-              dv, 0, p->own.slopes, HEAD_BLOCK);
-    slopes_of(p, queries, keys);
-    real_gemm(CblasTrans, CblasNoTrans, keys->count, dv, queries->count, p->own.weights, HEAD_BLOCK,
+              dv, 0, p->own.slopes, KEYS);
+    slopes_of(h, p, queries, keys);
+    real_gemm(CblasTrans, CblasNoTrans, keys->count, dv, queries->count, p->own.weights, KEYS,
               p->own.rows, dv, 0, p->own.grad_v, dv);
     scatter_add(keys, dv, p->own.grad_v, h->grad_v, h->grad_v_stride);
-    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, d, keys->count, p->own.slopes, HEAD_BLOCK,
+    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, d, keys->count, p->own.slopes, KEYS,
               p->own.k, d, 1, p->own.grad_q, d);
-    real_gemm(CblasTrans, CblasNoTrans, keys->count, d, queries->count, p->own.slopes, HEAD_BLOCK,
+    real_gemm(CblasTrans, CblasNoTrans, keys->count, d, queries->count, p->own.slopes, KEYS,
               p->own.q, d, 0, p->own.grad_k, d);
     scatter_add(keys, d, p->own.grad_k, p->grad_keys, d);
 }
@@ -408,9 +460,10 @@ static void close_backward(const head *h, pieces *p, const block *queries)
 static void open_gradients(const void *own, const head *h, int64_t first, int64_t count)
 {
     const pieces *p = own;
+    const real *y = h->y ? h->y : p->out;
+    int64_t stride = h->y ? h->y_stride : p->out_stride;
     for (int64_t i = first; i < first + count; i++)
-        p->means[i] =
-            (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, p->out + i * p->out_stride);
+        p->means[i] = (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, y + i * stride);
     memset(p->grad_keys + first * h->d, 0, (size_t)(count * h->d) * sizeof(real));
 }
 
@@ -423,7 +476,7 @@ static void normalised_backward(const void *own, const head *h, int64_t first, i
         double norm = p->norms[i], along = p->varies[i] * R(dot)(h->d, q, grad) / norm / norm;
         for (int64_t c = 0; c < h->d; c++)
             h->grad_q[i * h->grad_q_stride + c] +=
-                (real)(((double)grad[c] - along * (double)q[c]) / norm);
+                (real)(p->c * ((double)grad[c] - along * (double)q[c]) / norm);
     }
 }
 
@@ -433,7 +486,9 @@ static void backward(const head *h)
 {
     static const pass backward_pass = {open_backward, meet_backward, close_backward};
     pieces p = split(h);
-    run_forward(h, &p);
+    arrange(h, &p);
+    if (!h->y)
+        attend(h, &p);
     R(head_share_tokens)(h, h->n, &p, open_gradients);
     for (int64_t start = 0; start < p.sequence; start += h->n) {
         walk same = {&p, &backward_pass, start, false, true};
