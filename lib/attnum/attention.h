@@ -142,8 +142,8 @@ typedef struct atn_plan atn_plan;
  *
  *   per thread  blocks of tokens and what the operator sums up over them (softmax, gaussian and
  *               nystromformer on the CPU: dQ of up to 4096 queries); with padding, one
- *               head's tokens and gradients; lsh: every round's order of the tokens and, for
- *               backward, n (d + value_dim)
+ *               head's tokens and gradients; lsh: every round's order of the tokens, n d for the
+ *               keys (on the CPU) and, for backward, n (d + value_dim)
  *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
  *               tokens (soft: one for each chunk of at least 32 m tokens); others but softmax,
  *               gaussian and lsh: norms and sums over tokens, d value_dim or M value_dim numbers;
@@ -155,8 +155,8 @@ typedef struct atn_plan atn_plan;
  * nystromformer does in any case. Sampling by rpcholesky and greedy needs n (m + 2) doubles per
  * thread, by leverage and kmeans 2 n plus an amount that does not grow with n; kmeans keeps n
  * numbers per head; a softmax over more than 256 keys (f64: 128; CUDA: any number), also that of
- * nystromformer and on CUDA of linformer, keeps four numbers per query of every head. Nothing else
- * grows with n, and no array has n n_k, n m or n M elements.
+ * nystromformer and on CUDA of linformer, keeps four numbers per query of every head, lsh on the
+ * CPU two. Nothing else grows with n, and no array has n n_k, n m or n M elements.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Indices and uniforms are then checked

@@ -49,7 +49,7 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
                          ", and less than 2^31",
                          shape->tokens, options->chunk);
     double per_token =
-        (double)core_lsh_rounds(options) + (double)shape->dim + (double)shape->value_dim;
+        (double)core_lsh_rounds(options) + 2 * (double)shape->dim + (double)shape->value_dim;
     if (core_too_large((double)shape->tokens * (per_token + 8)))
         return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
     return ATN_OK;
