@@ -155,12 +155,13 @@ static key_block visible_keys(const head *h, int64_t last, const key_block *k)
     return visible;
 }
 
-/* q_i.k_j for some queries, of which out has rows of KEYS; columns beyond the keys are 0. */
-static void products(const head *h, int64_t rows, const real *q, int64_t stride, const key_block *k,
-                     real *out)
+/* x_i.y_j for some rows of `inner` numbers, y being the transposed keys or values of a block: out
+ * has rows of KEYS, and columns beyond the keys are 0. */
+static product_terms products_of(int64_t rows, int64_t inner, const real *x, int64_t stride,
+                                 const key_block *k, const real *transposed, real *out)
 {
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->d, q, stride, k->keys,
-              k->width, 0, out, KEYS);
+    return real_terms(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), inner, x, stride,
+                      transposed, k->width, 0, out, KEYS);
 }
 
 /* How many keys of a block each of some queries sees. */
@@ -189,17 +190,22 @@ typedef struct {
     int64_t stride;
 } queries;
 
-static void open_queries(const head *h, queries *b)
+static void clear_rows(const head *h, int64_t rows, real *out, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memset(out + i * stride, 0, (size_t)h->dv * sizeof(real));
+}
+
+static void open_queries(queries *b)
 {
     for (int64_t i = 0; i < b->count; i++) {
         b->largest[i] = -(real)INFINITY;
         b->sum[i] = 0;
-        memset(b->out + i * b->stride, 0, (size_t)h->dv * sizeof(real));
     }
 }
 
-/* A strip of a block's queries, from `row` on, and a block of keys. Each step runs over all rows,
- * which are independent of each other. */
+/* A strip of a block's queries, from `row` on, and a block of keys, of which the first one writes
+ * `out`. Each step runs over all rows, which are independent of each other. */
 static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
                           real *weights)
 {
@@ -208,27 +214,36 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     key_block visible = visible_keys(h, b->first + row + rows - 1, k);
     real *largest = b->largest + row, *out = b->out + row * b->stride;
     int64_t seen[MOST_ROWS];
-    if (visible.count == 0)
+    bool add = k->first > 0;
+    if (visible.count == 0) {
+        if (!add)
+            clear_rows(h, rows, out, b->stride);
         return;
-    products(h, rows, q, h->q_stride, &visible, weights);
+    }
+    real_gemm_ahead(products_of(rows, h->d, q, h->q_stride, &visible, visible.keys, weights),
+                    real_next(q, rows, h->d, h->q_stride), NULL);
     count_seen(h, b->first + row, rows, &visible, seen);
     R(softmax_raise)(rows, seen, c, weights, KEYS, largest, shrink);
     R(simd).exponential_rows(rows, seen, c, largest, weights, KEYS, weights, KEYS, sums);
     for (int64_t i = 0; i < rows; i++) {
         b->sum[row + i] = b->sum[row + i] * shrink[i] + sums[i];
         clear_rest(seen[i], visible.count, weights + i * KEYS);
-        if (shrink[i] != 1) /* most rows, which need no call */
+        if (add && shrink[i] != 1) /* not 1: few rows, and only they need a call */
             R(scale_row)(h->dv, shrink[i], out + i * b->stride);
     }
     R(store)(h->desc->storage, rows, visible.count, weights, KEYS);
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, visible.count, weights, KEYS,
-              h->v + k->first * h->v_stride, h->v_stride, 1, out, b->stride);
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, visible.count, weights,
+                               KEYS, h->v + k->first * h->v_stride, h->v_stride, add, out,
+                               b->stride),
+                    real_next(out, rows, h->dv, b->stride), NULL);
 }
 
 /* A block of queries and all keys. */
 static void attend_keys(const head *h, queries *b, const workspace *w)
 {
-    open_queries(h, b);
+    open_queries(b);
+    if (b->count > 0 && (h->n_k == 0 || !head_sees(h, b->first + b->count - 1, 0)))
+        clear_rows(h, b->count, b->out, b->stride);
     for (key_block k = {0}; next_keys(h, b->first + b->count - 1, false, w, &k);)
         for (int64_t row = 0, rows; (rows = strip_rows(b->count - row)) > 0; row += rows)
             forward_strip(h, b, row, rows, &k, w->weights);
@@ -318,7 +333,8 @@ static void add_keys(const void *own, const head *h, int64_t first, int64_t coun
 static void attend_few(const head *h, real *out, int64_t stride)
 {
     queries all = {.count = h->n, .out = out, .stride = stride}, *own = &all;
-    open_queries(h, &all);
+    open_queries(&all);
+    clear_rows(h, all.count, out, stride);
     R(head_share)(h, h->n_k, SUM_GROUP, &own, forward_keys, add_keys);
     close_queries(h, &all);
 }
@@ -353,10 +369,13 @@ static void finish_row(double c, double factor, real pivot, real mean, int64_t s
 static void load_strip(const head *h, int64_t row, int64_t rows, const key_block *k,
                        const workspace *w)
 {
-    products(h, rows, h->q + row * h->q_stride, h->q_stride, k, w->weights);
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), h->dv,
-              h->grad_out + row * h->grad_out_stride, h->grad_out_stride, k->values, k->width, 0,
-              w->slopes, KEYS);
+    const real *q = h->q + row * h->q_stride, *dy = h->grad_out + row * h->grad_out_stride;
+    real_gemm_ahead(products_of(rows, h->d, q, h->q_stride, k, k->keys, w->weights),
+                    real_next(q, rows, h->d, h->q_stride),
+                    real_next(dy, rows, h->dv, h->grad_out_stride));
+    real_gemm_ahead(products_of(rows, h->dv, dy, h->grad_out_stride, k, k->values, w->slopes),
+                    real_next(h->grad_q + row * h->grad_q_stride, rows, h->d, h->grad_q_stride),
+                    NULL);
 }
 
 /* From a strip's P and c dS:   dV += P^T dY, dQ += c dS K, dK += c dS^T Q */
@@ -464,7 +483,8 @@ static void measure_peaked(const head *h, const kept_rows *kept, int64_t count, 
     for (int64_t i = 0; i < count; i++)
         memcpy(w->peaked + i * h->d, h->q + rows[i] * h->q_stride, (size_t)h->d * sizeof(real));
     for (key_block k = {0}; next_keys(h, rows[count - 1], false, w, &k);) {
-        products(h, count, w->peaked, h->d, &k, w->weights);
+        product_terms logits = products_of(count, h->d, w->peaked, h->d, &k, k.keys, w->weights);
+        R(simd).product(&logits);
         for (int64_t i = 0; i < count; i++) {
             real *weights = w->weights + i * KEYS, largest = kept->largest[rows[i]];
             int64_t seen = head_keys_seen(h, rows[i], k.first, k.count);

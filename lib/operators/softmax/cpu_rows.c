@@ -83,8 +83,9 @@ void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *l
     memcpy(before, largest, (size_t)rows * sizeof *before);
     R(simd).largest_of_rows(rows, keys, logits, stride, largest);
     for (int64_t i = 0; i < rows; i++) {
-        bool raised = largest[i] > before[i];
-        shrink[i] = raised ? exp(c * ((double)before[i] - (double)largest[i])) : 1;
+        bool raised = largest[i] > before[i], first = before[i] == -(real)INFINITY;
+        double fall = (double)before[i] - (double)largest[i];
+        shrink[i] = !raised ? 1 : first ? 0 : exp(c * fall);
     }
 }
 
