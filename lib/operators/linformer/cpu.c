@@ -17,13 +17,15 @@ typedef struct {
     real *grad_matrix; /* null: not wanted */
 } projection;
 
-/* state: K', V' and their gradients. work: two blocks of tokens by r; sums over a part of the
- * tokens, for K' and V' or for their gradients. */
+/* state: K', V' and their gradients. work: two blocks of tokens by r, in rows of whole vectors; for
+ * a part of the tokens K'^T and V'^T, in such rows, and sums over them, for K' and V' or for their
+ * gradients. */
 typedef struct {
-    int64_t r;
+    int64_t r, stride; /* of a block's rows */
     double c;
     projection keys, values;
     real *weights, *slopes;
+    real *transposed_keys, *transposed_values;
     real *part_keys, *part_values;
 } pieces;
 
@@ -31,7 +33,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t r = desc->linformer.e.cols;
-    *thread_reals = 2 * HEAD_BLOCK * r + r * (shape->dim + shape->value_dim);
+    *thread_reals = 2 * HEAD_BLOCK * whole_vectors(r) +
+                    (whole_vectors(r) + r) * (shape->dim + shape->value_dim);
     *head_reals = 2 * r * (shape->dim + shape->value_dim);
 }
 
@@ -40,7 +43,9 @@ static pieces split(const head *h)
     const atn_linformer_options *options = &h->desc->linformer;
     real *state = h->state, *work = h->work;
     bool shared = !options->f.data;
-    pieces p = {.r = options->e.cols, .c = core_logit_scale(h->desc, h->d)};
+    pieces p = {.r = options->e.cols,
+                .stride = whole_vectors(options->e.cols),
+                .c = core_logit_scale(h->desc, h->d)};
     p.keys = (projection){.matrix = head_matrix(&options->e, h->index),
                           .tokens = h->k,
                           .width = h->d,
@@ -61,8 +66,10 @@ static pieces split(const head *h)
     p.values.sums = head_take(&state, p.r * h->dv);
     p.keys.grad_sums = head_take(&state, p.r * h->d);
     p.values.grad_sums = head_take(&state, p.r * h->dv);
-    p.weights = head_take(&work, HEAD_BLOCK * p.r);
-    p.slopes = head_take(&work, HEAD_BLOCK * p.r);
+    p.weights = head_take(&work, HEAD_BLOCK * p.stride);
+    p.slopes = head_take(&work, HEAD_BLOCK * p.stride);
+    p.transposed_keys = head_take(&work, p.stride * h->d);
+    p.transposed_values = head_take(&work, p.stride * h->dv);
     p.part_keys = head_take(&work, p.r * h->d);
     p.part_values = head_take(&work, p.r * h->dv);
     return p;
@@ -124,28 +131,35 @@ static void before(const head *h)
     R(store)(h->desc->storage, p.r, h->dv, p.values.sums, h->dv);
 }
 
+/* Once for a part of the tokens, instead of in each product of a block. */
+static void transpose(const pieces *p, const projection *x, real *to)
+{
+    R(simd).transpose(p->r, x->width, x->sums, x->width, to, p->stride);
+}
+
 /* Rows first .. first + count - 1 of softmax(c Q K'^T), in p->weights. */
 static void load_weights(const head *h, const pieces *p, int64_t first, int64_t count)
 {
     const real *q = h->q + first * h->q_stride;
     head_search(h, count, h->d, q, h->q_stride);
-    real_gemm_ahead(real_terms(CblasNoTrans, CblasTrans, count, p->r, h->d, q, h->q_stride,
-                               p->keys.sums, h->d, 0, p->weights, p->r),
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, p->stride, h->d, q, h->q_stride,
+                               p->transposed_keys, p->stride, 0, p->weights, p->stride),
                     real_next(q, count, h->d, h->q_stride), NULL);
-    R(softmax_rows)(count, p->r, p->c, p->weights, p->r, p->weights, p->r);
-    R(store)(h->desc->storage, count, p->r, p->weights, p->r);
+    R(softmax_rows)(count, p->r, p->c, p->weights, p->stride, p->weights, p->stride);
+    R(store)(h->desc->storage, count, p->r, p->weights, p->stride);
 }
 
 static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     pieces p = split(h);
     (void)own;
+    transpose(&p, &p.keys, p.transposed_keys);
     for (int64_t i = first; i < first + count; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         load_weights(h, &p, i, rows);
         real *to = h->out + i * h->out_stride;
-        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, p.r, p.weights, p.r,
-                                   p.values.sums, h->dv, 0, to, h->out_stride),
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, p.r, p.weights,
+                                   p.stride, p.values.sums, h->dv, 0, to, h->out_stride),
                         real_next(to, rows, h->dv, h->out_stride), NULL);
     }
     R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
@@ -161,15 +175,18 @@ static void backward_queries(const head *h, const pieces *p, int64_t first, int6
 {
     const real *q = h->q + first * h->q_stride;
     const real *dy = h->grad_out + first * h->grad_out_stride;
+    real *grad_q = h->grad_q + first * h->grad_q_stride;
     load_weights(h, p, first, count);
-    real_gemm(CblasTrans, CblasNoTrans, p->r, h->dv, count, p->weights, p->r, dy,
-              h->grad_out_stride, 1, p->part_values, h->dv);
-    real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->dv, dy, h->grad_out_stride, p->values.sums,
-              h->dv, 0, p->slopes, p->r);
-    R(softmax_rows_backward)(count, p->r, p->c, p->weights, p->r, p->slopes, p->r);
-    real_gemm(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->r, p->keys.sums, h->d, 0,
-              h->grad_q + first * h->grad_q_stride, h->grad_q_stride);
-    real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->r, q, h->q_stride, 1,
+    real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, p->r, h->dv, count, p->weights, p->stride,
+                               dy, h->grad_out_stride, 1, p->part_values, h->dv),
+                    real_next(dy, count, h->dv, h->grad_out_stride), NULL);
+    real_gemm(CblasNoTrans, CblasNoTrans, count, p->stride, h->dv, dy, h->grad_out_stride,
+              p->transposed_values, p->stride, 0, p->slopes, p->stride);
+    R(softmax_rows_backward)(count, p->r, p->c, p->weights, p->stride, p->slopes, p->stride);
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->stride,
+                               p->keys.sums, h->d, 0, grad_q, h->grad_q_stride),
+                    real_next(grad_q, count, h->d, h->grad_q_stride), NULL);
+    real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->stride, q, h->q_stride, 1,
               p->part_keys, h->d);
 }
 
@@ -178,6 +195,8 @@ static void backward_part(const void *own, const head *h, int64_t first, int64_t
     pieces p = split(h);
     (void)own;
     memset(p.part_keys, 0, (size_t)(p.r * (h->d + h->dv)) * sizeof(real));
+    transpose(&p, &p.keys, p.transposed_keys);
+    transpose(&p, &p.values, p.transposed_values);
     for (int64_t i = first; i < first + count; i += HEAD_BLOCK)
         backward_queries(h, &p, i, head_smaller(HEAD_BLOCK, first + count - i));
 }
@@ -195,9 +214,12 @@ static void backward_tokens(const head *h, const pieces *p, const projection *x,
 {
     for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
         int64_t block = head_smaller(HEAD_BLOCK, first + count - j);
-        real_gemm(CblasNoTrans, CblasNoTrans, block, x->width, p->r,
-                  rows_of(h, p, x->matrix, j, block), p->r, x->grad_sums, x->width, x->add,
-                  x->grad_tokens + j * x->grad_stride, x->grad_stride);
+        const real *rows = rows_of(h, p, x->matrix, j, block);
+        real *grad = x->grad_tokens + j * x->grad_stride;
+        real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, block, x->width, p->r, rows, p->r,
+                                   x->grad_sums, x->width, x->add, grad, x->grad_stride),
+                        real_next(grad, block, x->width, x->grad_stride),
+                        real_next(rows, block, p->r, p->r));
         if (!x->grad_matrix)
             continue;
         real_gemm(CblasNoTrans, CblasTrans, block, p->r, x->width, x->tokens + j * x->stride,
