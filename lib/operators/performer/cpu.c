@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Performer's random features (Choromanski et al. 2021), for features/cpu.c.
- * With u_r = w_r.x' and x' = sqrt(c) x,
+/* Performer's random features (Choromanski et al. 2021), for features/cpu.c. With u_r = w_r.x,
  *
- *   phi_r = (exp(u_r - offset) + feature_epsilon) / sqrt(M),   offset = |x'|^2 / 2 + t,
+ *   phi_r = (exp(sqrt(c) (u_r - offset)) + feature_epsilon) / sqrt(M),
+ *   offset = sqrt(c) |x|^2 / 2 + t,
  *
- * or max(u_r, 0) + feature_epsilon. */
+ * or max(sqrt(c) u_r, 0) + feature_epsilon. Rows of features are padded with zeros to whole
+ * vectors. */
 #include <string.h>
 
 #include "operators/checks.h"
@@ -19,46 +20,54 @@
  * keys. */
 typedef struct {
     const head *h;
-    const real *w; /* m x d */
-    int64_t m;
-    double c, root_c, factor; /* factor: 1 / sqrt(M) */
+    const real *w;    /* m x d */
+    real *transposed; /* d x features, in the head's state, by `before` */
+    int64_t m, features;
+    double root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
     bool free_queries, free_keys, shifted; /* shifted: the keys' t has a derivative */
     double *top;                           /* in the head's state, by `prepared` */
     double grad_shift;                     /* dL/dt of keys */
 } performer;
 
-/* Of keys: offset = |x'|^2 / 2 + top[SHIFT]; where w.x' is largest (key -1: there is none). */
+/* Of keys: t is top[SHIFT]; where w.x is largest (key -1: there is none). */
 enum { SHIFT, KEY, FEATURE, TOPS };
 _Static_assert((int)TOPS <= (int)LINEAR_FOUND, "a part of the keys leaves its own");
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
-    int64_t m = desc->performer.projection.rows;
-    *thread_reals = R(linear_reals)(m, m, desc, shape);
-    *head_reals = R(linear_state)(m, desc, shape) + R(norm_doubles)(TOPS);
+    int64_t features = whole_vectors(desc->performer.projection.rows);
+    *thread_reals = R(linear_reals)(features, features, desc, shape);
+    *head_reals =
+        R(linear_state)(features, desc, shape) + R(norm_doubles)(TOPS) + features * shape->dim;
 }
 
-/* u of `rows` tokens. */
+/* u of `rows` tokens, 0 in the padding. */
 static void project(const performer *p, int64_t rows, const real *x, int64_t stride, real *u)
 {
-    int64_t d = p->h->d;
-    real root_c = (real)p->root_c;
-    real_gemm(CblasNoTrans, CblasTrans, rows, p->m, d, x, stride, p->w, d, 0, u, p->m);
-    for (int64_t e = 0; e < rows * p->m; e++)
-        u[e] *= root_c;
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, p->features, p->h->d, x, stride, p->transposed,
+              p->features, 0, u, p->features);
 }
 
-/* |x'|^2 / 2 */
-static double half_square(const performer *p, const real *x)
+/* The largest u of each row of a block; most holds HEAD_BLOCK numbers. */
+static void find_largest(const performer *p, int64_t rows, const real *u, real *most)
 {
-    return p->c * R(dot)(p->h->d, x, x) / 2;
+    int64_t counts[HEAD_BLOCK];
+    for (int64_t i = 0; i < HEAD_BLOCK; i++) {
+        counts[i] = p->m;
+        most[i] = -(real)INFINITY;
+    }
+    R(simd).largest_of_rows(rows, counts, u, p->features, most);
 }
 
-static real largest(int64_t count, const real *u)
+/* sqrt(c) |x|^2 / 2 of each row of a block. */
+static void find_half_squares(const performer *p, int64_t rows, const real *x, int64_t stride,
+                              double *halves)
 {
-    return R(simd).largest(count, u, -INFINITY);
+    R(row_dots)(rows, p->h->d, x, stride, x, stride, halves);
+    for (int64_t i = 0; i < rows; i++)
+        halves[i] *= p->root_c / 2;
 }
 
 static void start_top(double *top)
@@ -80,17 +89,19 @@ static void prepare(const void *own, int64_t first, int64_t count, real *work, d
     start_top(found);
     for (int64_t j0 = first; j0 < first + count; j0 += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - j0);
-        project(p, rows, h->k + j0 * h->k_stride, h->k_stride, work);
+        const real *k = h->k + j0 * h->k_stride;
+        real most[HEAD_BLOCK];
+        double halves[HEAD_BLOCK] = {0};
+        project(p, rows, k, h->k_stride, work);
+        find_largest(p, rows, work, most);
+        if (p->free_keys)
+            find_half_squares(p, rows, k, h->k_stride, halves);
         for (int64_t j = 0; j < rows; j++) {
-            const real *u = work + j * p->m;
-            real most = largest(p->m, u);
-            double value = (double)most;
-            if (p->free_keys)
-                value -= half_square(p, h->k + (j0 + j) * h->k_stride);
+            double value = (double)most[j] - halves[j];
             if (raises(found, value)) {
                 found[SHIFT] = value;
                 found[KEY] = (double)(j0 + j);
-                found[FEATURE] = (double)R(find)(p->m, u, most);
+                found[FEATURE] = (double)R(find)(p->m, work + j * p->features, most[j]);
             }
         }
     }
@@ -103,81 +114,102 @@ static void prepared(void *own, const double *found)
         memcpy(p->top, found, TOPS * sizeof *found);
 }
 
-/* What is subtracted from row i's exponents. */
-static double offset_of(const performer *p, const token_block *b, int64_t i)
+/* What is subtracted from u of each row of a block; most: the largest u, where it is used. */
+static void find_offsets(const performer *p, const token_block *b, real *most, double *offsets)
 {
-    const real *u = b->kept + i * p->m;
-    if (!b->keys && p->free_queries)
-        return (double)largest(p->m, u);
-    double half = half_square(p, b->x + i * b->stride);
-    if (b->keys)
-        return half + p->top[SHIFT];
-    return p->stabilise ? half + (double)largest(p->m, u) : half;
+    bool free = !b->keys && p->free_queries, looks = !b->keys && (free || p->stabilise);
+    if (looks)
+        find_largest(p, b->rows, b->kept, most);
+    if (!free)
+        find_half_squares(p, b->rows, b->x, b->stride, offsets);
+    for (int64_t i = 0; i < b->rows; i++)
+        offsets[i] = (free ? 0 : offsets[i]) + (b->keys ? p->top[SHIFT]
+                                                : looks ? (double)most[i]
+                                                        : 0);
 }
 
-/* exp(u - offset) of a block; to may be kept. */
-static void load_exponentials(const performer *p, const token_block *b, real *to)
+/* E_ir = factors_i to_ir = exp(sqrt(c) (u_ir - offset_i)) / sqrt(M) of a block, 0 in the padding;
+ * to may be kept. An offset is rounded to a real number, which factors_i corrects. */
+static void load_exponentials(const performer *p, const token_block *b, real *to, real *factors,
+                              real *most)
 {
-    for (int64_t i = 0; i < b->rows; i++) {
-        double offset = offset_of(p, b, i);
-        for (int64_t r = i * p->m; r < (i + 1) * p->m; r++)
-            to[r] = (real)((double)b->kept[r] - offset);
+    int64_t rows = b->rows, counts[HEAD_BLOCK];
+    real shifts[HEAD_BLOCK];
+    double offsets[HEAD_BLOCK], sums[HEAD_BLOCK];
+    find_offsets(p, b, most, offsets);
+    for (int64_t i = 0; i < rows; i++) {
+        counts[i] = p->features;
+        shifts[i] = (real)offsets[i];
+        factors[i] = (real)(p->root_c * ((double)shifts[i] - offsets[i]));
     }
-    R(simd).exponentials(b->rows * p->m, to);
+    R(simd).exponential_rows(rows, counts, p->root_c, shifts, b->kept, p->features, to, p->features,
+                             sums);
+    R(simd).exponentials(rows, factors);
+    for (int64_t i = 0; i < rows; i++) {
+        factors[i] *= (real)p->factor;
+        for (int64_t r = p->m; r < p->features; r++)
+            to[i * p->features + r] = 0;
+    }
 }
 
 static void map(const void *own, const token_block *b)
 {
     const performer *p = own;
-    real epsilon = (real)p->h->desc->performer.feature_epsilon, factor = (real)p->factor;
-    int64_t count = b->rows * p->m;
+    real epsilon = (real)p->h->desc->performer.feature_epsilon, root_c = (real)p->root_c;
+    real factors[HEAD_BLOCK], most[HEAD_BLOCK];
     project(p, b->rows, b->x, b->stride, b->kept);
-    if (!p->exponential) {
-        for (int64_t e = 0; e < count; e++)
-            b->phi[e] = (b->kept[e] > 0 ? b->kept[e] : 0) + epsilon;
-        return;
+    if (p->exponential) {
+        epsilon *= (real)p->factor;
+        load_exponentials(p, b, b->phi, factors, most);
     }
-    load_exponentials(p, b, b->phi);
-    for (int64_t e = 0; e < count; e++)
-        b->phi[e] = (b->phi[e] + epsilon) * factor;
+    for (int64_t i = 0; i < b->rows; i++) {
+        const real *restrict u = b->kept + i * p->features;
+        real *restrict phi = b->phi + i * p->features, factor = factors[i];
+        if (p->exponential)
+            for (int64_t r = 0; r < p->features; r++)
+                phi[r] = phi[r] * factor + epsilon;
+        else
+            for (int64_t r = 0; r < p->features; r++)
+                phi[r] = (u[r] > 0 ? root_c * u[r] : 0) + epsilon;
+        for (int64_t r = p->m; r < p->features; r++)
+            phi[r] = 0;
+    }
 }
 
-/* Turns slopes into dL/du of one row of exponentials: slopes_r E_r, E_r = exp(u_r - offset) /
- * sqrt(M) (kept holds E_r sqrt(M)), and the part through the offset; top: where u is largest.
- * Returns dL/d(|x'|^2 / 2). A factor that cancels has no derivative. */
-static double offset_backward(const performer *p, const token_block *b, int64_t i, int64_t top,
-                              real *slopes)
-{
-    const real *exps = b->kept + i * p->m;
-    real factor = (real)p->factor;
-    for (int64_t r = 0; r < p->m; r++)
-        slopes[r] *= exps[r] * factor;
-    if (!b->keys && p->free_queries)
-        return 0;
-    double total = R(sum)(p->m, slopes);
-    if (b->keys && p->shifted)
-        b->found[SHIFT] -= total;
-    if (!b->keys && p->stabilise)
-        slopes[top] -= (real)total;
-    return -total;
-}
-
+/* Turns slopes into dL/du of a block of exponentials, sqrt(c) slopes_r E_r, and the part through
+ * the offset, by which grad is multiples of x. A factor that cancels has no derivative. */
 static void exponentials_backward(const performer *p, const token_block *b, real *slopes, bool add,
                                   real *grad, int64_t grad_stride)
 {
-    bool stabilised = !b->keys && p->stabilise && !p->free_queries;
-    int64_t top[HEAD_BLOCK] = {0};
-    for (int64_t i = 0; stabilised && i < b->rows; i++) {
-        const real *u = b->kept + i * p->m;
-        top[i] = R(find)(p->m, u, largest(p->m, u));
-    }
-    load_exponentials(p, b, b->kept);
+    static const real zeros[HEAD_BLOCK];
+    int64_t counts[HEAD_BLOCK], top[HEAD_BLOCK] = {0};
+    bool free = !b->keys && p->free_queries, stabilised = !b->keys && p->stabilise && !free;
+    real factors[HEAD_BLOCK], most[HEAD_BLOCK];
+    double totals[HEAD_BLOCK];
+    if (stabilised)
+        find_largest(p, b->rows, b->kept, most);
     for (int64_t i = 0; i < b->rows; i++) {
-        double half_slope = p->c * offset_backward(p, b, i, top[i], slopes + i * p->m);
-        const real *x = b->x + i * b->stride;
-        real *restrict to = grad + i * grad_stride;
+        counts[i] = p->features;
+        if (stabilised)
+            top[i] = R(find)(p->m, b->kept + i * p->features, most[i]);
+    }
+    load_exponentials(p, b, b->kept, factors, most);
+    R(simd).weighted_rows(b->rows, counts, b->kept, p->features, slopes, p->features, zeros,
+                          totals);
+    for (int64_t i = 0; i < b->rows; i++) {
+        const real *x = b->x + i * b->stride, *restrict exps = b->kept + i * p->features;
+        real *restrict to = grad + i * grad_stride, *restrict of = slopes + i * p->features;
+        real factor = (real)p->root_c * factors[i];
+        double total = free ? 0 : (double)factor * totals[i];
+        real along = (real)(-p->root_c * total);
+        for (int64_t r = 0; r < p->features; r++)
+            of[r] *= exps[r] * factor;
+        if (b->keys && p->shifted)
+            b->found[SHIFT] -= total;
+        if (stabilised)
+            of[top[i]] -= (real)total;
         for (int64_t c = 0; c < p->h->d; c++)
-            to[c] = (add ? to[c] : 0) + (real)(half_slope * (double)x[c]);
+            to[c] = (add ? to[c] : 0) + along * x[c];
     }
 }
 
@@ -185,16 +217,14 @@ static void map_backward(const void *own, const token_block *b, real *slopes, bo
                          int64_t grad_stride)
 {
     const performer *p = own;
-    int64_t d = p->h->d, count = b->rows * p->m;
+    int64_t d = p->h->d, count = b->rows * p->features;
     real root_c = (real)p->root_c;
     if (p->exponential)
         exponentials_backward(p, b, slopes, add, grad, grad_stride);
     else
         for (int64_t e = 0; e < count; e++)
-            slopes[e] = b->kept[e] > 0 ? slopes[e] : 0;
-    for (int64_t e = 0; e < count; e++)
-        slopes[e] *= root_c;
-    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d,
+            slopes[e] = b->kept[e] > 0 ? root_c * slopes[e] : 0;
+    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->features, p->w, d,
               add || p->exponential, grad, grad_stride);
 }
 
@@ -212,24 +242,24 @@ static void finish(void *own)
     const real *w = p->w + (int64_t)p->top[FEATURE] * p->h->d;
     real *grad = p->h->grad_k + (int64_t)p->top[KEY] * p->h->grad_k_stride;
     for (int64_t c = 0; c < p->h->d; c++)
-        grad[c] += (real)(p->grad_shift * p->root_c * (double)w[c]);
+        grad[c] += (real)(p->grad_shift * (double)w[c]);
 }
 
 static performer open_performer(const head *h)
 {
     const atn_performer_options *o = &h->desc->performer;
-    double c = core_logit_scale(h->desc, h->d);
     bool exponential = o->features == ATN_FEATURES_EXP;
     bool free_queries = exponential && o->feature_epsilon == 0;
     bool free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal;
     atn_attention_shape shape = {.tokens = h->length, .value_dim = h->dv};
-    real *own = h->state + R(linear_state)(o->projection.rows, h->desc, &shape);
-    return (performer){
+    int64_t features = whole_vectors(o->projection.rows);
+    real *own = h->state + R(linear_state)(features, h->desc, &shape);
+    performer p = {
         .h = h,
         .w = head_matrix(&o->projection, h->index),
         .m = o->projection.rows,
-        .c = c,
-        .root_c = sqrt(c),
+        .features = features,
+        .root_c = sqrt(core_logit_scale(h->desc, h->d)),
         .factor = 1 / sqrt((double)o->projection.rows),
         .top = R(norm_take)(&own, TOPS),
         .exponential = exponential,
@@ -238,13 +268,15 @@ static performer open_performer(const head *h)
         .free_keys = free_keys,
         .shifted = exponential && o->stabilise && !free_keys,
     };
+    p.transposed = head_take(&own, features * h->d);
+    return p;
 }
 
 static feature_map map_of(performer *p)
 {
     bool looks = p->exponential && (p->stabilise || p->free_keys);
-    return (feature_map){.features = p->m,
-                         .kept = p->m,
+    return (feature_map){.features = p->features,
+                         .kept = p->features,
                          .denominator = LINEAR_ADDED,
                          .start = p->h->desc->performer.denominator_epsilon,
                          .own = p,
@@ -265,7 +297,9 @@ static void run(const head *h, void (*pass)(const head *, const feature_map *))
 
 static void before(const head *h)
 {
-    start_top(open_performer(h).top);
+    performer p = open_performer(h);
+    start_top(p.top);
+    R(simd).transpose(p.m, h->d, p.w, h->d, p.transposed, p.features);
     run(h, R(linear_before));
 }
 
