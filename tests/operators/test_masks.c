@@ -126,6 +126,33 @@ Test(masks, padding_is_not_seen)
     atn_context_free(context);
 }
 
+/* Causal softmax attention whose first keys are padding: queries before the first key that is not,
+ * more than a block of 768 and a strip of 48 of them, overwrite Y with 0. */
+Test(masks, many_queries_that_see_no_key_give_0)
+{
+    enum { N = 900, FIRST = 850, DV = 3 };
+    atn_context *context = fixture_context(1, NULL);
+    attention_choice choice = {.op = ATN_SOFTMAX,
+                               .shape = {1, 1, N, 4, DV, 0},
+                               .causal = true,
+                               .cross = true,
+                               .padding = true,
+                               .seed = 42};
+    attention_case c = attention_case_make(&choice);
+    memset(c.query_mask, 1, N);
+    memset(c.key_mask, 0, FIRST);
+    memset(c.key_mask + FIRST, 1, N - FIRST);
+    attention_run r = attention_run_make(&c, 0);
+    cr_expect_eq(attention_run_forward(&r, context), ATN_OK, "%s", atn_last_error(context));
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < DV; j++)
+            cr_expect((guarded_at(&r.out, 0, 0, i, j) == 0) == (i < FIRST), "query %d: %g", i,
+                      guarded_at(&r.out, 0, 0, i, j));
+    attention_run_free(&r);
+    attention_case_free(&c);
+    atn_context_free(context);
+}
+
 /* ---- Padded tokens taken out ---- */
 
 /* Rows that are not padded, from the matrices of all heads to shorter ones; returns how many. */

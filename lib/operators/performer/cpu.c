@@ -114,60 +114,50 @@ static void prepared(void *own, const double *found)
         memcpy(p->top, found, TOPS * sizeof *found);
 }
 
-/* What is subtracted from u of each row of a block; most: the largest u, where it is used. */
-static void find_offsets(const performer *p, const token_block *b, real *most, double *offsets)
+/* What is subtracted from u of each row of a block, rounded like u. */
+static void find_offsets(const performer *p, const token_block *b, real *offsets)
 {
     bool free = !b->keys && p->free_queries, looks = !b->keys && (free || p->stabilise);
+    real most[HEAD_BLOCK];
+    double halves[HEAD_BLOCK] = {0};
     if (looks)
         find_largest(p, b->rows, b->kept, most);
     if (!free)
-        find_half_squares(p, b->rows, b->x, b->stride, offsets);
+        find_half_squares(p, b->rows, b->x, b->stride, halves);
     for (int64_t i = 0; i < b->rows; i++)
-        offsets[i] = (free ? 0 : offsets[i]) + (b->keys ? p->top[SHIFT]
-                                                : looks ? (double)most[i]
-                                                        : 0);
+        offsets[i] = (real)(halves[i] + (b->keys ? p->top[SHIFT] : looks ? (double)most[i] : 0));
 }
 
-/* E_ir = factors_i to_ir = exp(sqrt(c) (u_ir - offset_i)) / sqrt(M) of a block, 0 in the padding;
- * to may be kept. An offset is rounded to a real number, which factors_i corrects. */
-static void load_exponentials(const performer *p, const token_block *b, real *to, real *factors,
-                              real *most)
+/* exp(sqrt(c) (u - offset)) of a block, 0 in the padding; to may be kept. */
+static void load_exponentials(const performer *p, const token_block *b, real *to)
 {
-    int64_t rows = b->rows, counts[HEAD_BLOCK];
-    real shifts[HEAD_BLOCK];
-    double offsets[HEAD_BLOCK], sums[HEAD_BLOCK];
-    find_offsets(p, b, most, offsets);
-    for (int64_t i = 0; i < rows; i++) {
+    int64_t counts[HEAD_BLOCK];
+    real offsets[HEAD_BLOCK];
+    double sums[HEAD_BLOCK];
+    find_offsets(p, b, offsets);
+    for (int64_t i = 0; i < b->rows; i++)
         counts[i] = p->features;
-        shifts[i] = (real)offsets[i];
-        factors[i] = (real)(p->root_c * ((double)shifts[i] - offsets[i]));
-    }
-    R(simd).exponential_rows(rows, counts, p->root_c, shifts, b->kept, p->features, to, p->features,
-                             sums);
-    R(simd).exponentials(rows, factors);
-    for (int64_t i = 0; i < rows; i++) {
-        factors[i] *= (real)p->factor;
+    R(simd).exponential_rows(b->rows, counts, p->root_c, offsets, b->kept, p->features, to,
+                             p->features, sums);
+    for (int64_t i = 0; i < b->rows; i++)
         for (int64_t r = p->m; r < p->features; r++)
             to[i * p->features + r] = 0;
-    }
 }
 
 static void map(const void *own, const token_block *b)
 {
     const performer *p = own;
-    real epsilon = (real)p->h->desc->performer.feature_epsilon, root_c = (real)p->root_c;
-    real factors[HEAD_BLOCK], most[HEAD_BLOCK];
+    real epsilon = (real)p->h->desc->performer.feature_epsilon;
+    real factor = (real)p->factor, root_c = (real)p->root_c;
     project(p, b->rows, b->x, b->stride, b->kept);
-    if (p->exponential) {
-        epsilon *= (real)p->factor;
-        load_exponentials(p, b, b->phi, factors, most);
-    }
+    if (p->exponential)
+        load_exponentials(p, b, b->phi);
     for (int64_t i = 0; i < b->rows; i++) {
         const real *restrict u = b->kept + i * p->features;
-        real *restrict phi = b->phi + i * p->features, factor = factors[i];
+        real *restrict phi = b->phi + i * p->features;
         if (p->exponential)
             for (int64_t r = 0; r < p->features; r++)
-                phi[r] = phi[r] * factor + epsilon;
+                phi[r] = (phi[r] + epsilon) * factor;
         else
             for (int64_t r = 0; r < p->features; r++)
                 phi[r] = (u[r] > 0 ? root_c * u[r] : 0) + epsilon;
@@ -176,15 +166,16 @@ static void map(const void *own, const token_block *b)
     }
 }
 
-/* Turns slopes into dL/du of a block of exponentials, sqrt(c) slopes_r E_r, and the part through
- * the offset, by which grad is multiples of x. A factor that cancels has no derivative. */
+/* Turns slopes into dL/du of a block, sqrt(c / M) slopes_r exp(sqrt(c) (u_r - offset)), and writes
+ * the part through the offset, multiples of x, to grad, or adds it. A factor that cancels has no
+ * derivative. */
 static void exponentials_backward(const performer *p, const token_block *b, real *slopes, bool add,
                                   real *grad, int64_t grad_stride)
 {
     static const real zeros[HEAD_BLOCK];
     int64_t counts[HEAD_BLOCK], top[HEAD_BLOCK] = {0};
     bool free = !b->keys && p->free_queries, stabilised = !b->keys && p->stabilise && !free;
-    real factors[HEAD_BLOCK], most[HEAD_BLOCK];
+    real most[HEAD_BLOCK], factor = (real)(p->root_c * p->factor);
     double totals[HEAD_BLOCK];
     if (stabilised)
         find_largest(p, b->rows, b->kept, most);
@@ -193,13 +184,12 @@ static void exponentials_backward(const performer *p, const token_block *b, real
         if (stabilised)
             top[i] = R(find)(p->m, b->kept + i * p->features, most[i]);
     }
-    load_exponentials(p, b, b->kept, factors, most);
+    load_exponentials(p, b, b->kept);
     R(simd).weighted_rows(b->rows, counts, b->kept, p->features, slopes, p->features, zeros,
                           totals);
     for (int64_t i = 0; i < b->rows; i++) {
         const real *x = b->x + i * b->stride, *restrict exps = b->kept + i * p->features;
         real *restrict to = grad + i * grad_stride, *restrict of = slopes + i * p->features;
-        real factor = (real)p->root_c * factors[i];
         double total = free ? 0 : (double)factor * totals[i];
         real along = (real)(-p->root_c * total);
         for (int64_t r = 0; r < p->features; r++)
