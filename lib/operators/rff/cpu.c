@@ -4,8 +4,9 @@
 #include "operators/features/cpu.h"
 
 typedef struct {
-    const real *w; /* m x d */
-    int64_t m, d;
+    const real *w;    /* m x d */
+    real *transposed; /* sqrt(2 s) W^T in the head's state, by `before`; rows of `padded` */
+    int64_t m, d, padded;
     double root, factor; /* sqrt(2 s), 1 / sqrt(M) */
 } fourier;
 
@@ -14,21 +15,20 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t features = 2 * desc->rff.projection.rows;
     *thread_reals = R(linear_reals)(features, features, desc, shape);
-    *head_reals = R(linear_state)(features, desc, shape);
+    *head_reals = R(linear_state)(features, desc, shape) +
+                  whole_vectors(desc->rff.projection.rows) * shape->dim;
 }
 
 static void map(const void *own, const token_block *b)
 {
     const fourier *f = own;
     real *cosines = b->kept, *sines = cosines + b->rows * f->m;
-    real root = (real)f->root, factor = (real)f->factor;
-    real_gemm(CblasNoTrans, CblasTrans, b->rows, f->m, f->d, b->x, b->stride, f->w, f->d, 0,
-              cosines, f->m);
-    for (int64_t e = 0; e < b->rows * f->m; e++)
-        cosines[e] *= root;
+    real factor = (real)f->factor;
+    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, f->m, f->d, b->x, b->stride, f->transposed,
+              f->padded, 0, cosines, f->m);
     R(simd).sincos(b->rows * f->m, cosines, sines);
     for (int64_t i = 0; i < b->rows; i++) {
-        real *phi = b->phi + i * 2 * f->m;
+        real *restrict phi = b->phi + i * 2 * f->m;
         for (int64_t r = 0; r < f->m; r++)
             phi[r] = cosines[i * f->m + r] * factor;
         for (int64_t r = 0; r < f->m; r++)
@@ -54,9 +54,13 @@ static fourier open_fourier(const head *h)
 {
     const atn_tensor *projection = &h->desc->rff.projection;
     double s = atn_kernel_scale(h->desc->scale, h->desc->scale_value, h->heads, h->d);
+    atn_attention_shape shape = {.tokens = h->length, .value_dim = h->dv};
     return (fourier){.w = head_matrix(projection, h->index),
+                     .transposed =
+                         h->state + R(linear_state)(2 * projection->rows, h->desc, &shape),
                      .m = projection->rows,
                      .d = h->d,
+                     .padded = whole_vectors(projection->rows),
                      .root = sqrt(2 * s),
                      .factor = 1 / sqrt((double)projection->rows)};
 }
@@ -80,6 +84,11 @@ static void run(const head *h, void (*pass)(const head *, const feature_map *))
 
 static void before(const head *h)
 {
+    fourier f = open_fourier(h);
+    real root = (real)f.root;
+    R(simd).transpose(f.m, f.d, f.w, f.d, f.transposed, f.padded);
+    for (int64_t e = 0; e < f.d * f.padded; e++)
+        f.transposed[e] *= root;
     run(h, R(linear_before));
 }
 
