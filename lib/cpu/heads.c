@@ -634,13 +634,19 @@ static void set_gradients_nan(const call *c, int64_t piece)
     fill_nan(h.n_k, h.dv, h.grad_v, h.grad_v_stride);
 }
 
-/* Notes gradients that are not finite. */
+static bool finite_gradients(const head *h)
+{
+    return finite_rows(h, h->n, h->d, h->grad_q, h->grad_q_stride) &&
+           finite_rows(h, h->n_k, h->d, h->grad_k, h->grad_k_stride) &&
+           finite_rows(h, h->n_k, h->dv, h->grad_v, h->grad_v_stride);
+}
+
+/* Notes gradients that are not finite. With masks, dQ and dK that are finite may be added up. */
 static void check_gradients(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
-    if (c->heads->nonfinite[piece] || !finite_rows(&h, h.n, h.d, h.grad_q, h.grad_q_stride) ||
-        !finite_rows(&h, h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
-        !finite_rows(&h, h.n_k, h.dv, h.grad_v, h.grad_v_stride))
+    bool searched = c->op->searches_gradients && !masked(c);
+    if (c->heads->nonfinite[piece] || (!searched && !finite_gradients(&h)))
         set_gradients_nan(c, piece);
 }
 

@@ -69,6 +69,8 @@ typedef struct {
      * and V by head_search when they load them; V, if every row of Y sums over all keys, by
      * head_search_summed; and efficient attention finds a bad key by its exponential. */
     bool searches;
+    /* backward searches all rows of dQ, dK and dV by head_search_gradient. */
+    bool searches_gradients;
 } R(head_operator);
 typedef R(head_operator) head_operator;
 
@@ -102,14 +104,23 @@ static inline int64_t head_keys_seen(const head *h, int64_t i, int64_t first, in
     return keys;
 }
 
-/* Notes NaN and infinities in some rows of Q, K or V; not after forward, which has found none. */
-static inline void head_search(const head *h, int64_t rows, int64_t cols, const real *x,
-                               int64_t stride)
+/* Notes NaN and infinities in rows of a gradient that are complete: a block that has just been
+ * written is in a first-level cache, and need not be read again after the whole head. */
+static inline void head_search_gradient(const head *h, int64_t rows, int64_t cols, const real *x,
+                                        int64_t stride)
 {
-    if (!h->after_forward && !R(all_finite)(rows, cols, x, stride)) {
+    if (!R(all_finite)(rows, cols, x, stride)) {
 #pragma omp atomic write
         *h->nonfinite = 1;
     }
+}
+
+/* The same of Q, K or V; not after forward, which has found none. */
+static inline void head_search(const head *h, int64_t rows, int64_t cols, const real *x,
+                               int64_t stride)
+{
+    if (!h->after_forward)
+        head_search_gradient(h, rows, cols, x, stride);
 }
 
 /* The same of V where every sum over the keys has a term of each row, even if its weight is 0: 0

@@ -147,4 +147,5 @@ const head_operator R(cpu_operator_cosformer) = {
     .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
+    .searches_gradients = true,
 };

@@ -288,6 +288,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
                                    h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
         R(softmax_rows_backward)(rows, h->d, 1, p->rho, h->d, to, h->grad_q_stride);
+        head_search_gradient(h, rows, h->d, to, h->grad_q_stride);
     }
 }
 
@@ -328,6 +329,8 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
                 to[c] =
                     (add ? to[c] : 0) + (real)((double)rho[c] * ((double)grad[c] - p->along[c]));
         }
+        head_search_gradient(h, rows, h->d, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+        head_search_gradient(h, rows, h->dv, grad_v, h->grad_v_stride);
     }
 }
 
@@ -349,4 +352,5 @@ const head_operator R(cpu_operator_efficient) = {
     .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
+    .searches_gradients = true,
 };

@@ -85,4 +85,5 @@ const head_operator R(cpu_operator_elu) = {
     .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
+    .searches_gradients = true,
 };

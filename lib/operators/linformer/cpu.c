@@ -186,6 +186,7 @@ static void backward_queries(const head *h, const pieces *p, int64_t first, int6
     real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->stride,
                                p->keys.sums, h->d, 0, grad_q, h->grad_q_stride),
                     real_next(grad_q, count, h->d, h->grad_q_stride), NULL);
+    head_search_gradient(h, count, h->d, grad_q, h->grad_q_stride);
     real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->stride, q, h->q_stride, 1,
               p->part_keys, h->d);
 }
@@ -220,6 +221,7 @@ static void backward_tokens(const head *h, const pieces *p, const projection *x,
                                    x->grad_sums, x->width, x->add, grad, x->grad_stride),
                         real_next(grad, block, x->width, x->grad_stride),
                         real_next(rows, block, p->r, p->r));
+        head_search_gradient(h, block, x->width, grad, x->grad_stride);
         if (!x->grad_matrix)
             continue;
         real_gemm(CblasNoTrans, CblasTrans, block, p->r, x->width, x->tokens + j * x->stride,
@@ -256,4 +258,5 @@ const head_operator R(cpu_operator_linformer) = {
     .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
+    .searches_gradients = true,
 };

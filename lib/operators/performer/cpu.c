@@ -233,6 +233,7 @@ static void finish(void *own)
     real *grad = p->h->grad_k + (int64_t)p->top[KEY] * p->h->grad_k_stride;
     for (int64_t c = 0; c < p->h->d; c++)
         grad[c] += (real)(p->grad_shift * (double)w[c]);
+    head_search_gradient(p->h, 1, p->h->d, grad, p->h->d);
 }
 
 static performer open_performer(const head *h)
@@ -311,4 +312,5 @@ const head_operator R(cpu_operator_performer) = {
     .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
+    .searches_gradients = true,
 };

@@ -110,4 +110,5 @@ const head_operator R(cpu_operator_rff) = {
     .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
+    .searches_gradients = true,
 };

@@ -170,6 +170,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
         R(columns_backward)
         (&p.queries, whole->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p.grad_q,
          false, to, h->grad_q_stride);
+        head_search_gradient(h, rows, h->d, to, h->grad_q_stride);
     }
 }
 
@@ -194,6 +195,8 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
         R(columns_backward)
         (&p.keys, whole->along_keys, rows, tokens, h->k_stride, p.grad_k, h->grad_k == h->grad_q,
          grad_k, h->grad_k_stride);
+        head_search_gradient(h, rows, h->d, grad_k, h->grad_k_stride);
+        head_search_gradient(h, rows, h->dv, grad_v, h->grad_v_stride);
     }
 }
 
@@ -306,6 +309,9 @@ static void backward_tokens(const head *h, pieces *p)
     (&p->queries, p->along_queries, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
     R(columns_backward_finish)
     (&p->keys, p->along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
+    head_search_gradient(h, h->n, h->d, h->grad_q, h->grad_q_stride);
+    head_search_gradient(h, h->n_k, h->d, h->grad_k, h->grad_k_stride);
+    head_search_gradient(h, h->n_k, h->dv, h->grad_v, h->grad_v_stride);
 }
 
 /* ---- Both orders ---- */
@@ -352,4 +358,5 @@ const head_operator R(cpu_operator_sima) = {.sizes = sizes,
                                             .backward = backward,
                                             .shares = HEAD_SHARED,
                                             .propagates = true,
-                                            .overwrites = true};
+                                            .overwrites = true,
+                                            .searches_gradients = true};

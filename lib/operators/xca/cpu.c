@@ -283,6 +283,7 @@ static void backward_tokens(const void *own, const head *h, int64_t first, int64
         R(columns_backward)
         (&p->queries, whole->along_queries, r.count, queries, h->q_stride, p->grad, false, grad_q,
          h->grad_q_stride);
+        head_search_gradient(h, r.count, d, grad_q, h->grad_q_stride);
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, q, q_stride,
                                    whole->slopes, d, 0, p->grad, d),
                         real_next(queries, r.count, d, h->q_stride),
@@ -290,6 +291,7 @@ static void backward_tokens(const void *own, const head *h, int64_t first, int64
         R(columns_backward)
         (&p->keys, whole->along_keys, r.count, keys, h->k_stride, p->grad, h->grad_k == h->grad_q,
          grad_k, h->grad_k_stride);
+        head_search_gradient(h, r.count, d, grad_k, h->grad_k_stride);
     }
 }
 
@@ -312,6 +314,7 @@ static void backward_values(const void *own, const head *h, int64_t first, int64
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, dy,
                                    h->grad_out_stride, p.weights, d, 0, grad_v, h->grad_v_stride),
                         real_next(grad_v, r.count, d, h->grad_v_stride), NULL);
+        head_search_gradient(h, r.count, d, grad_v, h->grad_v_stride);
     }
 }
 
@@ -346,4 +349,5 @@ const head_operator R(cpu_operator_xca) = {.sizes = sizes,
                                            .backward = backward,
                                            .shares = HEAD_SHARED,
                                            .propagates = true,
-                                           .overwrites = true};
+                                           .overwrites = true,
+                                           .searches_gradients = true};

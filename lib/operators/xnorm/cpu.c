@@ -200,6 +200,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
                                    h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
         finish_rows(p->gamma * p->gamma, divisors, varies, rows, h->d, p->q, to, h->grad_q_stride);
+        head_search_gradient(h, rows, h->d, to, h->grad_q_stride);
     }
 }
 
@@ -223,12 +224,18 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
 {
     pieces p = split(h);
     (void)own;
-    R(multiply_tokens)
-    (count, h->d, h->dv, h->v + first * h->v_stride, h->v_stride, p.transposed,
-     h->grad_k == h->grad_q, h->grad_k + first * h->grad_k_stride, h->grad_k_stride);
-    R(multiply_tokens)
-    (count, h->dv, h->d, h->k + first * h->k_stride, h->k_stride, p.grad_state, false,
-     h->grad_v + first * h->grad_v_stride, h->grad_v_stride);
+    for (int64_t j = first; j < first + count; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, first + count - j);
+        real *grad_k = h->grad_k + j * h->grad_k_stride, *grad_v = h->grad_v + j * h->grad_v_stride;
+        R(multiply_tokens)
+        (rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride, p.transposed,
+         h->grad_k == h->grad_q, grad_k, h->grad_k_stride);
+        head_search_gradient(h, rows, h->d, grad_k, h->grad_k_stride);
+        R(multiply_tokens)
+        (rows, h->dv, h->d, h->k + j * h->k_stride, h->k_stride, p.grad_state, false, grad_v,
+         h->grad_v_stride);
+        head_search_gradient(h, rows, h->dv, grad_v, h->grad_v_stride);
+    }
 }
 
 static void backward(const head *h)
@@ -251,4 +258,5 @@ const head_operator R(cpu_operator_xnorm) = {.sizes = sizes,
                                              .backward = backward,
                                              .shares = HEAD_SHARED,
                                              .propagates = true,
-                                             .overwrites = true};
+                                             .overwrites = true,
+                                             .searches_gradients = true};
