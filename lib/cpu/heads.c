@@ -605,7 +605,8 @@ static void backward(const call *c, int64_t piece)
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
     /* not before join: a head's dY does not change what forward computes of the others */
-    if (!propagates(c, &h) && !finite_rows(&h, h.n, h.dv, h.grad_out, h.grad_out_stride)) {
+    if (!propagates(c, &h) && !c->op->searches &&
+        !finite_rows(&h, h.n, h.dv, h.grad_out, h.grad_out_stride)) {
         c->heads->nonfinite[piece] = 1;
         return;
     }

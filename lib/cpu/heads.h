@@ -67,7 +67,8 @@ typedef struct {
     bool propagates;
     /* Without that: before and forward (backward, if not after forward) search all blocks of Q, K
      * and V by head_search when they load them; V, if every row of Y sums over all keys, by
-     * head_search_summed; and efficient attention finds a bad key by its exponential. */
+     * head_search_summed; and efficient attention finds a bad key by its exponential. backward
+     * searches dY by head_search_slopes. */
     bool searches;
     /* backward searches all rows of dQ, dK and dV by head_search_gradient. */
     bool searches_gradients;
@@ -130,6 +131,14 @@ static inline void head_search_summed(const head *h, int64_t rows, const real *v
 {
     if (!h->out || h->n == 0)
         head_search(h, rows, h->dv, v, h->v_stride);
+}
+
+/* Notes NaN and infinities in rows of dY where they may be in no gradient. Otherwise every row of
+ * dV sums over all queries, and is searched. */
+static inline void head_search_slopes(const head *h, int64_t rows, const real *dy)
+{
+    if (h->desc->causal || h->n_k == 0)
+        head_search_gradient(h, rows, h->dv, dy, h->grad_out_stride);
 }
 
 /* ---- Parts of a head ---- */

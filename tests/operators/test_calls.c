@@ -201,6 +201,61 @@ Test(calls, overflow_in_backward_spoils_its_own_head_only)
     atn_context_free(context);
 }
 
+/* Backward of tokens in several blocks with dY times 2^exponent, Q and V times other powers: with V
+ * small dV is the first to overflow, with V large dQ or dK, depending on Q. Returns whether a
+ * gradient overflowed: then all of them are NaN; otherwise all are finite. */
+static bool overflows_as_reported(atn_context *context, const attention_choice *choice,
+                                  const int powers[3])
+{
+    attention_case c = attention_case_make(choice);
+    double *const arrays[] = {c.q, c.v, c.dout};
+    const int64_t counts[] = {attention_case_queries(&c), attention_case_values(&c),
+                              attention_case_outputs(&c)};
+    for (int a = 0; a < 3; a++)
+        for (int64_t i = 0; i < counts[a]; i++)
+            arrays[a][i] = ldexp(arrays[a][i], powers[a]);
+    attention_run r = attention_run_make(&c, 0);
+    atn_status status = attention_run_backward(&r, context);
+    bool overflowed = status == ATN_NONFINITE;
+    for (int slot = 0; slot < SLOT_PARAMETERS; slot++) {
+        const guarded *t = &r.gradients[slot];
+        int64_t finite = 0, all = t->memory ? t->view.rows * t->view.cols : 0;
+        for (int64_t i = 0; i < all; i++)
+            finite += isfinite(guarded_at(t, 0, 0, i / t->view.cols, i % t->view.cols)) != 0;
+        cr_expect(status >= 0 && finite == (overflowed ? 0 : all),
+                  "%s, dY 2^%d, Q 2^%d, V 2^%d: %s, and %d of %d numbers of %s are finite",
+                  attention_case_label(&c), powers[2], powers[0], powers[1],
+                  atn_status_name(status), (int)finite, (int)all, attention_slot_name(slot));
+    }
+    attention_run_free(&r);
+    attention_case_free(&c);
+    return overflowed;
+}
+
+Test(calls, whichever_gradient_overflows_is_reported, .timeout = 120)
+{
+    static const int of_q[] = {-3, 3}, of_v[] = {-20, 0, 20};
+    atn_context *context = fixture_context(1, NULL);
+    int reported[2] = {0};
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT && fixture_device() == ATN_CPU;
+         op = fixture_next(op))
+        for (int k = 0; k < 12 * atn_operator_get((atn_operator)op)->variant_count; k++)
+            for (int exponent = 98; exponent < 128; exponent++) {
+                attention_choice choice = {.op = (atn_operator)op,
+                                           .variant = k / 12,
+                                           .dtype = ATN_F32,
+                                           .shape = {1, 1, 150, 5, 3, 0},
+                                           .cross = k % 12 / 6,
+                                           .sampling = ATN_SAMPLING_CONV_CODE,
+                                           .seed = 51};
+                reported[overflows_as_reported(context, &choice,
+                                               (int[]){of_q[k % 2], of_v[k % 6 / 2], exponent})]++;
+            }
+    cr_expect(fixture_device() != ATN_CPU || (reported[0] > 500 && reported[1] > 500), "%d and %d",
+              reported[0], reported[1]);
+    atn_context_free(context);
+}
+
 /* ---- Shapes without elements ---- */
 
 /* Y has no elements, the gradients are 0. */

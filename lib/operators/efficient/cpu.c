@@ -278,6 +278,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
         real *to = h->grad_q + i * h->grad_q_stride;
+        head_search_slopes(h, rows, dy);
         load_queries(h, p, i, rows);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy,
                                    h->grad_out_stride, i > first, p->part_state, h->dv),

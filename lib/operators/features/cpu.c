@@ -445,6 +445,7 @@ static void finish_queries(const linear *l, const token_block *queries, const to
         return;
     const real *dy = h->grad_out + queries->first * h->grad_out_stride;
     real *grad_q = h->grad_q + queries->first * h->grad_q_stride;
+    head_search_slopes(h, queries->rows, dy);
     real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, queries->rows, m, l->dv, dy,
                                h->grad_out_stride, l->transposed, m, false, l->slopes, m),
                     real_next(dy, queries->rows, l->dv, h->grad_out_stride),

@@ -176,6 +176,7 @@ static void backward_queries(const head *h, const pieces *p, int64_t first, int6
     const real *q = h->q + first * h->q_stride;
     const real *dy = h->grad_out + first * h->grad_out_stride;
     real *grad_q = h->grad_q + first * h->grad_q_stride;
+    head_search_slopes(h, count, dy);
     load_weights(h, p, first, count);
     real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, p->r, h->dv, count, p->weights, p->stride,
                                dy, h->grad_out_stride, 1, p->part_values, h->dv),
