@@ -201,19 +201,38 @@ Test(calls, overflow_in_backward_spoils_its_own_head_only)
     atn_context_free(context);
 }
 
-/* Backward of tokens in several blocks with dY times 2^exponent, Q and V times other powers: with V
- * small dV is the first to overflow, with V large dQ or dK, depending on Q. Returns whether a
- * gradient overflowed: then all of them are NaN; otherwise all are finite. */
-static bool overflows_as_reported(atn_context *context, const attention_choice *choice,
-                                  const int powers[3])
+/* Powers of two that the tokens are multiplied by, and the number of keys (0: as many as queries).
+ * With V small dV is the first gradient to overflow, with V large dQ or dK, depending on Q and K.
+ */
+typedef struct {
+    int q, k, v;
+    int64_t keys;
+    bool cross, padding;
+} sized;
+
+/* Backward with entries of dY that are just below 2^exponent: if a gradient overflows all of them
+ * are NaN, otherwise all are finite. Returns whether one did. */
+static bool overflow_is_reported(atn_context *context, int op, int variant, const sized *s,
+                                 double exponent)
 {
-    attention_case c = attention_case_make(choice);
-    double *const arrays[] = {c.q, c.v, c.dout};
-    const int64_t counts[] = {attention_case_queries(&c), attention_case_values(&c),
-                              attention_case_outputs(&c)};
+    attention_choice choice = {.op = (atn_operator)op,
+                               .variant = variant,
+                               .dtype = ATN_F32,
+                               .shape = {1, 1, 150, 5, 5, s->keys},
+                               .cross = s->cross,
+                               .padding = s->padding,
+                               .sampling = ATN_SAMPLING_CONV_CODE,
+                               .seed = 51};
+    attention_case c = attention_case_make(&choice);
+    double *const arrays[] = {c.q, c.k, c.v};
+    const int powers[] = {s->q, s->k, s->v};
+    const int64_t counts[] = {attention_case_queries(&c), attention_case_keys(&c),
+                              attention_case_values(&c)};
     for (int a = 0; a < 3; a++)
-        for (int64_t i = 0; i < counts[a]; i++)
+        for (int64_t i = 0; arrays[a] && i < counts[a]; i++)
             arrays[a][i] = ldexp(arrays[a][i], powers[a]);
+    for (int64_t i = 0; i < attention_case_outputs(&c); i++)
+        c.dout[i] = exp2(exponent) * (i % 2 ? 0.99 : 0.97);
     attention_run r = attention_run_make(&c, 0);
     atn_status status = attention_run_backward(&r, context);
     bool overflowed = status == ATN_NONFINITE;
@@ -223,9 +242,9 @@ static bool overflows_as_reported(atn_context *context, const attention_choice *
         for (int64_t i = 0; i < all; i++)
             finite += isfinite(guarded_at(t, 0, 0, i / t->view.cols, i % t->view.cols)) != 0;
         cr_expect(status >= 0 && finite == (overflowed ? 0 : all),
-                  "%s, dY 2^%d, Q 2^%d, V 2^%d: %s, and %d of %d numbers of %s are finite",
-                  attention_case_label(&c), powers[2], powers[0], powers[1],
-                  atn_status_name(status), (int)finite, (int)all, attention_slot_name(slot));
+                  "%s, Q 2^%d, K 2^%d, V 2^%d, dY 2^%g: %s, and %d of %d numbers of %s are finite",
+                  attention_case_label(&c), s->q, s->k, s->v, exponent, atn_status_name(status),
+                  (int)finite, (int)all, attention_slot_name(slot));
     }
     attention_run_free(&r);
     attention_case_free(&c);
@@ -234,25 +253,58 @@ static bool overflows_as_reported(atn_context *context, const attention_choice *
 
 Test(calls, whichever_gradient_overflows_is_reported, .timeout = 120)
 {
-    static const int of_q[] = {-3, 3}, of_v[] = {-20, 0, 20};
+    static const sized sizes[] = {
+        {0, 0, -20, 0, true, false},   {0, 0, 0, 0, true, false},     {0, 0, 20, 0, true, false},
+        {-20, 20, 20, 0, true, false}, {20, -20, 20, 0, true, false}, {-20, 0, 0, 0, false, false},
+        {0, 0, 0, 0, false, true},     {0, 0, 20, 0, false, true},    {0, 0, -20, 1, true, false},
+        {0, 0, 20, 1, true, false},    {0, 20, -20, 0, true, false},
+    };
+    enum { SIZED = sizeof sizes / sizeof *sizes, EXPONENTS = 40 };
     atn_context *context = fixture_context(1, NULL);
     int reported[2] = {0};
     for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT && fixture_device() == ATN_CPU;
-         op = fixture_next(op))
-        for (int k = 0; k < 12 * atn_operator_get((atn_operator)op)->variant_count; k++)
-            for (int exponent = 98; exponent < 128; exponent++) {
-                attention_choice choice = {.op = (atn_operator)op,
-                                           .variant = k / 12,
-                                           .dtype = ATN_F32,
-                                           .shape = {1, 1, 150, 5, 3, 0},
-                                           .cross = k % 12 / 6,
-                                           .sampling = ATN_SAMPLING_CONV_CODE,
-                                           .seed = 51};
-                reported[overflows_as_reported(context, &choice,
-                                               (int[]){of_q[k % 2], of_v[k % 6 / 2], exponent})]++;
-            }
-    cr_expect(fixture_device() != ATN_CPU || (reported[0] > 500 && reported[1] > 500), "%d and %d",
-              reported[0], reported[1]);
+         op = fixture_next(op)) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int k = 0; k < SIZED * info->variant_count; k++) {
+            const sized *s = &sizes[k % SIZED];
+            if ((s->padding && !(info->capabilities & ATN_CAN_MASK)) ||
+                (s->keys && !(info->capabilities & ATN_CAN_CROSS)))
+                continue;
+            for (int i = 1; i <= EXPONENTS; i++)
+                reported[overflow_is_reported(context, op, k / SIZED, s,
+                                              98 + 30.0 * i / EXPONENTS)]++;
+        }
+    }
+    cr_expect(fixture_device() != ATN_CPU || (reported[0] > 1000 && reported[1] > 1000),
+              "%d and %d", reported[0], reported[1]);
+    atn_context_free(context);
+}
+
+/* A query that sees no key and has no feature: NaN of its dY is in no gradient. */
+Test(calls, nonfinite_slope_without_keys)
+{
+    atn_context *context = fixture_context(1, NULL);
+    const atn_operator_info *info = atn_operator_get(ATN_COSFORMER);
+    for (int variant = 0; variant < info->variant_count && fixture_runs(info); variant++) {
+        attention_choice choice = {.op = ATN_COSFORMER,
+                                   .variant = variant,
+                                   .shape = {1, 1, 6, 4, 3, 0},
+                                   .cross = true,
+                                   .padding = true,
+                                   .seed = 52};
+        attention_case c = attention_case_make(&choice);
+        memset(c.query_mask, 1, 6);
+        memset(c.key_mask, 0, 6);
+        for (int64_t i = 0; i < attention_case_queries(&c); i++)
+            c.q[i] = -fabs(c.q[i]);
+        c.dout[4] = NAN;
+        attention_run r = attention_run_make(&c, 0);
+        atn_status status = attention_run_backward(&r, context);
+        cr_expect_eq(status, ATN_NONFINITE, "%s: %s", attention_case_label(&c),
+                     atn_status_name(status));
+        attention_run_free(&r);
+        attention_case_free(&c);
+    }
     atn_context_free(context);
 }
 
