@@ -146,8 +146,9 @@ typedef struct atn_plan atn_plan;
  *               keys (on the CPU) and, for backward, n (d + value_dim)
  *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
  *               tokens (soft: one for each chunk of at least 32 m tokens); others but softmax,
- *               gaussian and lsh: norms and sums over tokens, d value_dim or M value_dim numbers;
- *               causal: two numbers per query
+ *               gaussian and lsh: norms and sums over tokens, d value_dim or M value_dim numbers
+ *               (performer and rff on the CPU: the transposed projection, too); causal: two
+ *               numbers per query
  *   per head    the gradient of every parameter that is given and has one, so for linformer's E
  *               as much as E
  *
@@ -230,13 +231,13 @@ typedef struct {
     atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
     /* Set this if the plan's last call was forward and inputs and parameters have not changed
      * since: sums over all tokens (norms, K^T V, S and z, means, P V), softmax's maxima and sums of
-     * each query and A+ of soft and softpp are then not computed again, nor inputs searched for NaN
-     * (CUDA: soft and softpp alone). false is always correct. */
+     * each query (lsh: with y) and A+ of soft and softpp are then not computed again, nor inputs
+     * searched for NaN (CUDA: soft and softpp alone). false is always correct. */
     bool after_forward;
-    /* With after_forward: what that call wrote to `out`, unchanged since. On the CPU softmax, and
-     * nystromformer without a residual, then need not compute it again where there are more than
-     * 256 keys (f64: 128) and no masks. null is always correct and gives the same bits. Without
-     * after_forward it is not used, but checked as an input is. */
+    /* With after_forward: what that call wrote to `out`, unchanged since. On the CPU lsh, and where
+     * there are more than 256 keys (f64: 128) and no masks, softmax and nystromformer without a
+     * residual, then need not compute it again. null is always correct and gives the same bits.
+     * Without after_forward it is not used, but checked as an input is. */
     const atn_tensor *y;
 } atn_gradients;
 

@@ -451,8 +451,7 @@ static void forward(const call *c, int64_t piece)
     }
     if (!masked(c))
         return;
-    for (int64_t i = 0; i < whole.n; i++)
-        memset(whole.out + i * whole.out_stride, 0, (size_t)whole.dv * sizeof(real));
+    head_clear_rows(whole.n, whole.dv, whole.out, whole.out_stride);
     scatter_rows(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
 }
 
@@ -520,22 +519,12 @@ static void close_gradients(const call *c, const head *whole, const head *h)
                      whole->grad_v_stride);
 }
 
-static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)
-{
-    if (stride == cols) { /* one long row */
-        cols *= rows;
-        rows = 1;
-    }
-    for (int64_t i = 0; i < rows; i++)
-        memset(a + i * stride, 0, (size_t)cols * sizeof *a);
-}
-
 void R(clear_gradients)(const head *h)
 {
-    clear(h->n, h->d, h->grad_q, h->grad_q_stride);
+    head_clear_rows(h->n, h->d, h->grad_q, h->grad_q_stride);
     if (h->grad_k != h->grad_q)
-        clear(h->n_k, h->d, h->grad_k, h->grad_k_stride);
-    clear(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
+        head_clear_rows(h->n_k, h->d, h->grad_k, h->grad_k_stride);
+    head_clear_rows(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
 }
 
 /* ---- Pairs of tokens ---- */
@@ -642,7 +631,8 @@ static bool finite_gradients(const head *h)
            finite_rows(h, h->n_k, h->dv, h->grad_v, h->grad_v_stride);
 }
 
-/* Notes gradients that are not finite. With masks, dQ and dK that are finite may be added up. */
+/* Notes gradients that are not finite. With masks and K = Q close_gradients adds dK to dQ: the sum
+ * may overflow although both are finite. */
 static void check_gradients(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);

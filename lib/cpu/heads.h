@@ -5,6 +5,8 @@
 #ifndef CPU_HEADS_H
 #define CPU_HEADS_H
 
+#include <string.h>
+
 #include "cpu/blocks.h"
 #include "operators/list.h"
 
@@ -68,9 +70,11 @@ typedef struct {
     /* Without that: before and forward (backward, if not after forward) search all blocks of Q, K
      * and V by head_search when they load them; V, if every row of Y sums over all keys, by
      * head_search_summed; and efficient attention finds a bad key by its exponential. backward
-     * searches dY by head_search_slopes. */
+     * searches dY by head_search_grad_out. */
     bool searches;
-    /* backward searches all rows of dQ, dK and dV by head_search_gradient. */
+    /* backward searches all rows of dQ, dK and dV by head_search_rows, after the last change to
+     * each: a block that has just been written is still in a first-level cache, and is not read
+     * again after the whole head. With masks heads.c searches them all the same. */
     bool searches_gradients;
 } R(head_operator);
 typedef R(head_operator) head_operator;
@@ -105,10 +109,9 @@ static inline int64_t head_keys_seen(const head *h, int64_t i, int64_t first, in
     return keys;
 }
 
-/* Notes NaN and infinities in rows of a gradient that are complete: a block that has just been
- * written is in a first-level cache, and need not be read again after the whole head. */
-static inline void head_search_gradient(const head *h, int64_t rows, int64_t cols, const real *x,
-                                        int64_t stride)
+/* Notes NaN and infinities in some rows. */
+static inline void head_search_rows(const head *h, int64_t rows, int64_t cols, const real *x,
+                                    int64_t stride)
 {
     if (!R(all_finite)(rows, cols, x, stride)) {
 #pragma omp atomic write
@@ -116,12 +119,12 @@ static inline void head_search_gradient(const head *h, int64_t rows, int64_t col
     }
 }
 
-/* The same of Q, K or V; not after forward, which has found none. */
+/* The same of Q, K or V, unless after forward, which has found none. */
 static inline void head_search(const head *h, int64_t rows, int64_t cols, const real *x,
                                int64_t stride)
 {
     if (!h->after_forward)
-        head_search_gradient(h, rows, cols, x, stride);
+        head_search_rows(h, rows, cols, x, stride);
 }
 
 /* The same of V where every sum over the keys has a term of each row, even if its weight is 0: 0
@@ -133,12 +136,12 @@ static inline void head_search_summed(const head *h, int64_t rows, const real *v
         head_search(h, rows, h->dv, v, h->v_stride);
 }
 
-/* Notes NaN and infinities in rows of dY where they may be in no gradient. Otherwise every row of
- * dV sums over all queries, and is searched. */
-static inline void head_search_slopes(const head *h, int64_t rows, const real *dy)
+/* Notes NaN and infinities in rows of dY where they may be in no gradient: of a query that sees no
+ * key. Otherwise they are in dV, which is searched: 0 times NaN is NaN. */
+static inline void head_search_grad_out(const head *h, int64_t rows, const real *dy)
 {
-    if (h->desc->causal || h->n_k == 0)
-        head_search_gradient(h, rows, h->dv, dy, h->grad_out_stride);
+    if ((h->desc->causal && h->key_positions) || h->n_k == 0)
+        head_search_rows(h, rows, h->dv, dy, h->grad_out_stride);
 }
 
 /* ---- Parts of a head ---- */
@@ -198,6 +201,17 @@ static inline void head_add_rows(int64_t rows, int64_t cols, const real *part, r
  * first pair_reals elements. */
 int64_t R(pair_reals)(int64_t n, int64_t key_group, int64_t d);
 void R(head_share_pairs)(const head *h, int64_t key_group, void (*pairs)(const head *h));
+
+/* Rows of `cols` become 0. */
+static inline void head_clear_rows(int64_t rows, int64_t cols, real *a, int64_t stride)
+{
+    if (stride == cols) { /* one long row */
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        memset(a + i * stride, 0, (size_t)cols * sizeof *a);
+}
 
 /* The next `count` elements of an operator's memory. */
 static inline real *head_take(real **free, int64_t count)

@@ -201,9 +201,9 @@ Test(calls, overflow_in_backward_spoils_its_own_head_only)
     atn_context_free(context);
 }
 
-/* How many queries and keys there are, and powers of two that the tokens and linformer's E and F
- * are multiplied by. With V small dV is the first gradient to overflow, with V large dQ or dK,
- * depending on Q and K. */
+/* How many queries and keys the one head has, and the exponents of powers of two that its tokens
+ * and linformer's E and F are multiplied by. With V small dV is the first gradient to overflow,
+ * with V large dQ or dK, depending on Q and K. */
 typedef struct {
     int64_t queries, keys;
     int q, k, v, projections;

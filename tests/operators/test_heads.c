@@ -273,6 +273,39 @@ Test(heads, of_equal_hashes_the_positive_one_is_taken)
     atn_context_free(context);
 }
 
+/* dY.V is 1e36 and the logits' scale 1e-6: dK is in range, but not times 1e6. */
+Test(heads, lsh_gradients_of_a_small_scale_are_in_range)
+{
+    enum { N = 4, D = 2 };
+    static float q[N * D] = {1000, 100, 900, -300, 1100, 200, 1000, 0}, v[N] = {1, -1, 1, -1};
+    static float dy[N] = {1, 1, -1, 1}, dq[N * D], dv[N];
+    static const int64_t buckets[N] = {0};
+    atn_context *context = fixture_context(1, NULL);
+    staged s = staged_open(context);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LSH, ATN_F32);
+    atn_attention_shape shape = {1, 1, N, D, 1, 0};
+    desc.lsh.buckets = buckets;
+    desc.lsh.rounds = 1;
+    desc.lsh.chunk = N;
+    desc.logit_scale = 1e-6;
+    for (int i = 0; i < N; i++) {
+        v[i] *= 1e18F;
+        dy[i] *= 1e18F;
+    }
+    atn_tensor tq = dense(q, ATN_F32, 1, N, D), tv = dense(v, ATN_F32, 1, N, 1);
+    atn_tensor tdy = dense(dy, ATN_F32, 1, N, 1);
+    atn_tensor tdq = dense(dq, ATN_F32, 1, N, D), tdv = dense(dv, ATN_F32, 1, N, 1);
+    atn_attention_inputs inputs = {.q = &tq, .v = &tv};
+    atn_gradients gradients = {.q = &tdq, .v = &tdv};
+    atn_attention_info info;
+    atn_plan *plan = plan_on_device(&s, &desc, &shape);
+    cr_expect_eq(backward(context, plan, &inputs, &tdy, &gradients, &info), ATN_OK);
+    cr_expect(fabs((double)dq[0]) > 1e25 && fabs((double)dq[0]) < 1e33, "%g", (double)dq[0]);
+    atn_plan_free(plan);
+    staged_close(&s);
+    atn_context_free(context);
+}
+
 /* Buckets are ordered as the numbers that they are: negative ones first, and by every byte. */
 Test(heads, lsh_buckets_are_any_numbers)
 {

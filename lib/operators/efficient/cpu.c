@@ -278,7 +278,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
         real *to = h->grad_q + i * h->grad_q_stride;
-        head_search_slopes(h, rows, dy);
+        head_search_grad_out(h, rows, dy);
         load_queries(h, p, i, rows);
         real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy,
                                    h->grad_out_stride, i > first, p->part_state, h->dv),
@@ -289,7 +289,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
                                    h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
         R(softmax_rows_backward)(rows, h->d, 1, p->rho, h->d, to, h->grad_q_stride);
-        head_search_gradient(h, rows, h->d, to, h->grad_q_stride);
+        head_search_rows(h, rows, h->d, to, h->grad_q_stride);
     }
 }
 
@@ -330,8 +330,8 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
                 to[c] =
                     (add ? to[c] : 0) + (real)((double)rho[c] * ((double)grad[c] - p->along[c]));
         }
-        head_search_gradient(h, rows, h->d, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
-        head_search_gradient(h, rows, h->dv, grad_v, h->grad_v_stride);
+        head_search_rows(h, rows, h->d, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+        head_search_rows(h, rows, h->dv, grad_v, h->grad_v_stride);
     }
 }
 

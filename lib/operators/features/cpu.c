@@ -445,7 +445,7 @@ static void finish_queries(const linear *l, const token_block *queries, const to
         return;
     const real *dy = h->grad_out + queries->first * h->grad_out_stride;
     real *grad_q = h->grad_q + queries->first * h->grad_q_stride;
-    head_search_slopes(h, queries->rows, dy);
+    head_search_grad_out(h, queries->rows, dy);
     real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, queries->rows, m, l->dv, dy,
                                h->grad_out_stride, l->transposed, m, false, l->slopes, m),
                     real_next(dy, queries->rows, l->dv, h->grad_out_stride),
@@ -465,7 +465,7 @@ static void finish_queries(const linear *l, const token_block *queries, const to
                   HEAD_BLOCK, keys->phi, m, true, l->slopes, m);
     }
     l->map->map_backward(l->map->own, queries, l->slopes, false, grad_q, h->grad_q_stride);
-    head_search_gradient(h, queries->rows, h->d, grad_q, h->grad_q_stride);
+    head_search_rows(h, queries->rows, h->d, grad_q, h->grad_q_stride);
 }
 
 /* grad_s += sum_i phi(q_i) dY_i^T / D_i, grad_z += sum_i e_i phi(q_i). */
@@ -512,8 +512,8 @@ static void finish_keys(const linear *l, const token_block *keys, const token_bl
     }
     l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k == h->grad_q, grad_k,
                          h->grad_k_stride);
-    head_search_gradient(h, keys->rows, l->dv, grad_v, h->grad_v_stride);
-    head_search_gradient(h, keys->rows, h->d, grad_k, h->grad_k_stride);
+    head_search_rows(h, keys->rows, l->dv, grad_v, h->grad_v_stride);
+    head_search_rows(h, keys->rows, h->d, grad_k, h->grad_k_stride);
 }
 
 static void backward_queries(const void *map, const head *h, int64_t first, int64_t count)

@@ -17,11 +17,11 @@ typedef struct {
     real *grad_matrix; /* null: not wanted */
 } projection;
 
-/* state: K', V' and their gradients. work: two blocks of tokens by r, in rows of whole vectors; for
- * a part of the tokens K'^T and V'^T, in such rows, and sums over them, for K' and V' or for their
- * gradients. */
+/* state: K', V' and their gradients. work: two blocks of tokens by r; for a part of the tokens K'^T
+ * and V'^T, and sums over them, for K' and V' or for their gradients. Weights, their slopes, K'^T
+ * and V'^T have rows of `padded` numbers; rows of E and F, and gradients of such rows, have r. */
 typedef struct {
-    int64_t r, stride; /* of a block's rows */
+    int64_t r, padded; /* padded: the next multiple of SIMD_COLUMNS */
     double c;
     projection keys, values;
     real *weights, *slopes;
@@ -44,7 +44,7 @@ static pieces split(const head *h)
     real *state = h->state, *work = h->work;
     bool shared = !options->f.data;
     pieces p = {.r = options->e.cols,
-                .stride = whole_vectors(options->e.cols),
+                .padded = whole_vectors(options->e.cols),
                 .c = core_logit_scale(h->desc, h->d)};
     p.keys = (projection){.matrix = head_matrix(&options->e, h->index),
                           .tokens = h->k,
@@ -66,10 +66,10 @@ static pieces split(const head *h)
     p.values.sums = head_take(&state, p.r * h->dv);
     p.keys.grad_sums = head_take(&state, p.r * h->d);
     p.values.grad_sums = head_take(&state, p.r * h->dv);
-    p.weights = head_take(&work, HEAD_BLOCK * p.stride);
-    p.slopes = head_take(&work, HEAD_BLOCK * p.stride);
-    p.transposed_keys = head_take(&work, p.stride * h->d);
-    p.transposed_values = head_take(&work, p.stride * h->dv);
+    p.weights = head_take(&work, HEAD_BLOCK * p.padded);
+    p.slopes = head_take(&work, HEAD_BLOCK * p.padded);
+    p.transposed_keys = head_take(&work, p.padded * h->d);
+    p.transposed_values = head_take(&work, p.padded * h->dv);
     p.part_keys = head_take(&work, p.r * h->d);
     p.part_values = head_take(&work, p.r * h->dv);
     return p;
@@ -134,7 +134,7 @@ static void before(const head *h)
 /* Once for a part of the tokens, instead of in each product of a block. */
 static void transpose(const pieces *p, const projection *x, real *to)
 {
-    R(simd).transpose(p->r, x->width, x->sums, x->width, to, p->stride);
+    R(simd).transpose(p->r, x->width, x->sums, x->width, to, p->padded);
 }
 
 /* Rows first .. first + count - 1 of softmax(c Q K'^T), in p->weights. */
@@ -142,11 +142,11 @@ static void load_weights(const head *h, const pieces *p, int64_t first, int64_t 
 {
     const real *q = h->q + first * h->q_stride;
     head_search(h, count, h->d, q, h->q_stride);
-    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, p->stride, h->d, q, h->q_stride,
-                               p->transposed_keys, p->stride, 0, p->weights, p->stride),
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, p->padded, h->d, q, h->q_stride,
+                               p->transposed_keys, p->padded, 0, p->weights, p->padded),
                     real_next(q, count, h->d, h->q_stride), NULL);
-    R(softmax_rows)(count, p->r, p->c, p->weights, p->stride, p->weights, p->stride);
-    R(store)(h->desc->storage, count, p->r, p->weights, p->stride);
+    R(softmax_rows)(count, p->r, p->c, p->weights, p->padded, p->weights, p->padded);
+    R(store)(h->desc->storage, count, p->r, p->weights, p->padded);
 }
 
 static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
@@ -159,7 +159,7 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
         load_weights(h, &p, i, rows);
         real *to = h->out + i * h->out_stride;
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, p.r, p.weights,
-                                   p.stride, p.values.sums, h->dv, 0, to, h->out_stride),
+                                   p.padded, p.values.sums, h->dv, 0, to, h->out_stride),
                         real_next(to, rows, h->dv, h->out_stride), NULL);
     }
     R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
@@ -176,19 +176,19 @@ static void backward_queries(const head *h, const pieces *p, int64_t first, int6
     const real *q = h->q + first * h->q_stride;
     const real *dy = h->grad_out + first * h->grad_out_stride;
     real *grad_q = h->grad_q + first * h->grad_q_stride;
-    head_search_slopes(h, count, dy);
+    head_search_grad_out(h, count, dy);
     load_weights(h, p, first, count);
-    real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, p->r, h->dv, count, p->weights, p->stride,
+    real_gemm_ahead(real_terms(CblasTrans, CblasNoTrans, p->r, h->dv, count, p->weights, p->padded,
                                dy, h->grad_out_stride, 1, p->part_values, h->dv),
                     real_next(dy, count, h->dv, h->grad_out_stride), NULL);
-    real_gemm(CblasNoTrans, CblasNoTrans, count, p->stride, h->dv, dy, h->grad_out_stride,
-              p->transposed_values, p->stride, 0, p->slopes, p->stride);
-    R(softmax_rows_backward)(count, p->r, p->c, p->weights, p->stride, p->slopes, p->stride);
-    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->stride,
+    real_gemm(CblasNoTrans, CblasNoTrans, count, p->padded, h->dv, dy, h->grad_out_stride,
+              p->transposed_values, p->padded, 0, p->slopes, p->padded);
+    R(softmax_rows_backward)(count, p->r, p->c, p->weights, p->padded, p->slopes, p->padded);
+    real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->padded,
                                p->keys.sums, h->d, 0, grad_q, h->grad_q_stride),
                     real_next(grad_q, count, h->d, h->grad_q_stride), NULL);
-    head_search_gradient(h, count, h->d, grad_q, h->grad_q_stride);
-    real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->stride, q, h->q_stride, 1,
+    head_search_rows(h, count, h->d, grad_q, h->grad_q_stride);
+    real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->padded, q, h->q_stride, 1,
               p->part_keys, h->d);
 }
 
@@ -222,7 +222,7 @@ static void backward_tokens(const head *h, const pieces *p, const projection *x,
                                    x->grad_sums, x->width, x->add, grad, x->grad_stride),
                         real_next(grad, block, x->width, x->grad_stride),
                         real_next(rows, block, p->r, p->r));
-        head_search_gradient(h, block, x->width, grad, x->grad_stride);
+        head_search_rows(h, block, x->width, grad, x->grad_stride);
         if (!x->grad_matrix)
             continue;
         real_gemm(CblasNoTrans, CblasTrans, block, p->r, x->width, x->tokens + j * x->stride,

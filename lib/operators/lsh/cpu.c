@@ -11,13 +11,13 @@
 
 static const double smallest_norm = 1e-12;
 
-/* Keys that a block of HEAD_BLOCK queries is multiplied with: all that it sees in chunks of 64. */
+/* Keys that a block of queries meets at a time: all that it sees if chunks have 64 tokens. */
 enum { KEYS = 2 * HEAD_BLOCK };
 
 /* A thread's memory for a block of queries and one of keys. */
 typedef struct {
-    real *q, *grad_q;
-    real *rows; /* the queries' out or dY */
+    real *q, *scaled_q, *grad_q; /* scaled: times c */
+    real *rows;                  /* the queries' out or dY */
     real *k, *v, *grad_k, *grad_v;
     real *weights, *slopes; /* rows of KEYS */
     double sums[HEAD_BLOCK];
@@ -25,19 +25,19 @@ typedef struct {
 } block_memory;
 
 typedef struct {
-    double c;
+    real c;
     int64_t rounds, chunk, sequence; /* rounds n */
     block_memory own;
     /* the sequence; a copy and the buckets of one round (each int32_t in the memory of a real) */
     int32_t *order, *copy, *buckets;
     double *norms, *varies; /* per token: max(|q|, 1e-12), and whether that is |q| */
-    real *keys;             /* per token: c q / max(|q|, 1e-12) */
+    real *keys;             /* per token: q / max(|q|, 1e-12) */
     real *peaks, *sums;     /* per token, in the head's state: the softmax's maximum and its sum, in
                                the end 1 / sum */
     real *out;              /* per token: h->out, or memory for backward */
     int64_t out_stride;
     real *means;     /* per token, backward: dY.Y */
-    real *grad_keys; /* per token, backward: the derivative by q / |q|, over c */
+    real *grad_keys; /* per token, backward: the derivative by q / |q| */
 } pieces;
 
 /* Tokens that are consecutive in the sequence, of which the first is at `at`. */
@@ -48,7 +48,7 @@ typedef struct {
 
 static int64_t block_reals(int64_t d, int64_t dv)
 {
-    return HEAD_BLOCK * (2 * d + dv + 2 * KEYS) + 2 * KEYS * (d + dv);
+    return HEAD_BLOCK * (3 * d + dv + 2 * KEYS) + 2 * KEYS * (d + dv);
 }
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
@@ -65,6 +65,7 @@ static block_memory block_memory_of(const head *h)
     real *work = h->work;
     int64_t d = h->d, dv = h->dv;
     return (block_memory){.q = head_take(&work, HEAD_BLOCK * d),
+                          .scaled_q = head_take(&work, HEAD_BLOCK * d),
                           .grad_q = head_take(&work, HEAD_BLOCK * d),
                           .rows = head_take(&work, HEAD_BLOCK * dv),
                           .k = head_take(&work, KEYS * d),
@@ -80,7 +81,7 @@ static pieces split(const head *h)
     _Static_assert(sizeof(int32_t) <= sizeof(real), "tokens are kept in the memory of reals");
     int64_t n = h->n, d = h->d, dv = h->dv;
     real *work = h->work + block_reals(d, dv);
-    pieces p = {.c = core_logit_scale(h->desc, d),
+    pieces p = {.c = (real)core_logit_scale(h->desc, d),
                 .rounds = core_lsh_rounds(&h->desc->lsh),
                 .chunk = h->desc->lsh.chunk,
                 .own = block_memory_of(h)};
@@ -116,7 +117,7 @@ typedef struct {
     int32_t highest_at[HEAD_BLOCK], lowest_at[HEAD_BLOCK];
 } extremes;
 
-/* x: column `at` of x R. Without branches, which no processor could predict. */
+/* x: column `at` of x R. Without branches on data, which no processor could predict. */
 static void update_extremes(extremes *e, int32_t at, int64_t rows, const real *restrict x)
 {
     for (int64_t t = 0; t < rows; t++) {
@@ -158,17 +159,17 @@ static inline uint64_t key_of(const pieces *p, const int64_t *given, int64_t tok
  * which buckets differ. */
 static void sort_round(const pieces *p, const int64_t *given, int64_t n, int32_t *order)
 {
-    enum { BYTES = 8, VALUES = 256 };
+    enum { KEY_BYTES = 8, VALUES = 256 };
     int32_t *from = order, *to = p->copy;
     uint64_t differing = 0;
     for (int64_t i = 0; i < n; i++) {
         order[i] = (int32_t)i;
         differing |= key_of(p, given, i) ^ key_of(p, given, 0);
     }
-    for (int shift = 0; shift < 8 * BYTES; shift += 8) {
-        int32_t places[VALUES + 1] = {0};
+    for (int shift = 0; shift < 8 * KEY_BYTES; shift += 8) {
         if ((differing >> shift) % VALUES == 0)
             continue;
+        int32_t places[VALUES + 1] = {0};
         for (int64_t i = 0; i < n; i++)
             places[(key_of(p, given, i) >> shift) % VALUES + 1]++;
         for (int value = 1; value < VALUES; value++)
@@ -267,7 +268,8 @@ static void scatter_add(const block *b, int64_t cols, const real *from, real *to
             to[b->tokens[i] * stride + c] += from[i * cols + c];
 }
 
-/* Writes `value` where a query meets itself. In a round every token is there once. */
+/* Writes `value` where a query meets itself: in its own round at its own place in the sequence;
+ * keys of another round are compared one by one. */
 static void set_self(const head *h, const block *queries, const block *keys, real value, real *to)
 {
     int64_t round = queries->at / h->n * h->n;
@@ -284,13 +286,20 @@ static void set_self(const head *h, const block *queries, const block *keys, rea
     }
 }
 
+static void load_queries(const head *h, const pieces *p, const block *queries)
+{
+    gather(queries, h->d, h->q, h->q_stride, p->own.q);
+    for (int64_t e = 0; e < queries->count * h->d; e++)
+        p->own.scaled_q[e] = p->c * p->own.q[e];
+}
+
 /* weights = the logits; loads k and v of the keys. */
 static void meet_logits(const head *h, const pieces *p, const block *queries, const block *keys)
 {
     gather(keys, h->d, p->keys, h->d, p->own.k);
     gather(keys, h->dv, h->v, h->v_stride, p->own.v);
-    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, h->d, p->own.q, h->d, p->own.k,
-              h->d, 0, p->own.weights, KEYS);
+    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, h->d, p->own.scaled_q, h->d,
+              p->own.k, h->d, 0, p->own.weights, KEYS);
     set_self(h, queries, keys, (real)h->desc->lsh.self_logit, p->own.weights);
 }
 
@@ -298,7 +307,7 @@ static void meet_logits(const head *h, const pieces *p, const block *queries, co
 
 static void open_forward(const head *h, pieces *p, const block *queries)
 {
-    gather(queries, h->d, h->q, h->q_stride, p->own.q);
+    load_queries(h, p, queries);
     gather(queries, h->dv, p->out, p->out_stride, p->own.rows);
     for (int64_t i = 0; i < queries->count; i++) {
         p->own.peaks[i] = p->peaks[queries->tokens[i]];
@@ -343,15 +352,12 @@ static void close_forward(const head *h, pieces *p, const block *queries)
 static void load_keys(const void *own, const head *h, int64_t first, int64_t count)
 {
     const pieces *p = own;
-    real *keys = p->keys + first * h->d, c = (real)p->c;
     R(row_norms)(count, h->d, h->q + first * h->q_stride, h->q_stride, p->norms + first);
     for (int64_t i = first; i < first + count; i++) {
         p->norms[i] = core_norm_divisor(p->norms[i], smallest_norm, &p->varies[i]);
         R(norm_scale)(1, p->norms[i], h->d, h->q + i * h->q_stride, 1, p->keys + i * h->d, 1);
     }
-    R(store)(h->desc->storage, count, h->d, keys, h->d);
-    for (int64_t e = 0; e < count * h->d; e++)
-        keys[e] *= c;
+    R(store)(h->desc->storage, count, h->d, p->keys + first * h->d, h->d);
 }
 
 /* The state of a softmax that has seen no key. */
@@ -406,12 +412,12 @@ static void forward(const head *h)
 
 static void open_backward(const head *h, pieces *p, const block *queries)
 {
-    gather(queries, h->d, h->q, h->q_stride, p->own.q);
+    load_queries(h, p, queries);
     gather(queries, h->dv, h->grad_out, h->grad_out_stride, p->own.rows);
     memset(p->own.grad_q, 0, (size_t)(queries->count * h->d) * sizeof(real));
 }
 
-/* Turns logits into weights, and the derivative by the weights into that by q.k, over c. */
+/* Turns logits into weights, and the derivative by the weights into that by q.k. */
 static void slopes_of(const head *h, const pieces *p, const block *queries, const block *keys)
 {
     int64_t rows = queries->count, counts[HEAD_BLOCK];
@@ -429,7 +435,7 @@ static void slopes_of(const head *h, const pieces *p, const block *queries, cons
                                                                 p->own.slopes + i * KEYS;
         for (int64_t j = 0; j < keys->count; j++) {
             weights[j] *= factor;
-            slopes[j] = weights[j] * (slopes[j] - mean);
+            slopes[j] = p->c * weights[j] * (slopes[j] - mean);
         }
     }
     set_self(h, queries, keys, 0, p->own.slopes);
@@ -476,7 +482,7 @@ static void normalised_backward(const void *own, const head *h, int64_t first, i
         double norm = p->norms[i], along = p->varies[i] * R(dot)(h->d, q, grad) / norm / norm;
         for (int64_t c = 0; c < h->d; c++)
             h->grad_q[i * h->grad_q_stride + c] +=
-                (real)(p->c * ((double)grad[c] - along * (double)q[c]) / norm);
+                (real)(((double)grad[c] - along * (double)q[c]) / norm);
     }
 }
 

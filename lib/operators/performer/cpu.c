@@ -4,8 +4,8 @@
  *   phi_r = (exp(sqrt(c) (u_r - offset)) + feature_epsilon) / sqrt(M),
  *   offset = sqrt(c) |x|^2 / 2 + t,
  *
- * or max(sqrt(c) u_r, 0) + feature_epsilon. Rows of features are padded with zeros to whole
- * vectors. */
+ * or max(sqrt(c) u_r, 0) + feature_epsilon; this t is that of attnum/operators.h over sqrt(c). Rows
+ * of features are padded with zeros to whole vectors, so that z_0 does not matter there. */
 #include <string.h>
 
 #include "operators/checks.h"
@@ -20,9 +20,9 @@
  * keys. */
 typedef struct {
     const head *h;
-    const real *w;    /* m x d */
-    real *transposed; /* d x features, in the head's state, by `before` */
-    int64_t m, features;
+    const real *w;         /* m x d */
+    real *transposed;      /* d x padded, in the head's state, by `before` */
+    int64_t m, padded;     /* M, and the next multiple of SIMD_COLUMNS */
     double root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
     bool free_queries, free_keys, shifted; /* shifted: the keys' t has a derivative */
@@ -37,20 +37,20 @@ _Static_assert((int)TOPS <= (int)LINEAR_FOUND, "a part of the keys leaves its ow
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
-    int64_t features = whole_vectors(desc->performer.projection.rows);
-    *thread_reals = R(linear_reals)(features, features, desc, shape);
+    int64_t padded = whole_vectors(desc->performer.projection.rows);
+    *thread_reals = R(linear_reals)(padded, padded, desc, shape);
     *head_reals =
-        R(linear_state)(features, desc, shape) + R(norm_doubles)(TOPS) + features * shape->dim;
+        R(linear_state)(padded, desc, shape) + R(norm_doubles)(TOPS) + padded * shape->dim;
 }
 
 /* u of `rows` tokens, 0 in the padding. */
 static void project(const performer *p, int64_t rows, const real *x, int64_t stride, real *u)
 {
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, p->features, p->h->d, x, stride, p->transposed,
-              p->features, 0, u, p->features);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, p->padded, p->h->d, x, stride, p->transposed,
+              p->padded, 0, u, p->padded);
 }
 
-/* The largest u of each row of a block; most holds HEAD_BLOCK numbers. */
+/* The largest u of each row of a block; `most` has HEAD_BLOCK numbers. */
 static void find_largest(const performer *p, int64_t rows, const real *u, real *most)
 {
     int64_t counts[HEAD_BLOCK];
@@ -58,7 +58,7 @@ static void find_largest(const performer *p, int64_t rows, const real *u, real *
         counts[i] = p->m;
         most[i] = -(real)INFINITY;
     }
-    R(simd).largest_of_rows(rows, counts, u, p->features, most);
+    R(simd).largest_of_rows(rows, counts, u, p->padded, most);
 }
 
 /* sqrt(c) |x|^2 / 2 of each row of a block. */
@@ -101,7 +101,7 @@ static void prepare(const void *own, int64_t first, int64_t count, real *work, d
             if (raises(found, value)) {
                 found[SHIFT] = value;
                 found[KEY] = (double)(j0 + j);
-                found[FEATURE] = (double)R(find)(p->m, work + j * p->features, most[j]);
+                found[FEATURE] = (double)R(find)(p->m, work + j * p->padded, most[j]);
             }
         }
     }
@@ -136,12 +136,12 @@ static void load_exponentials(const performer *p, const token_block *b, real *to
     double sums[HEAD_BLOCK];
     find_offsets(p, b, offsets);
     for (int64_t i = 0; i < b->rows; i++)
-        counts[i] = p->features;
-    R(simd).exponential_rows(b->rows, counts, p->root_c, offsets, b->kept, p->features, to,
-                             p->features, sums);
+        counts[i] = p->padded;
+    R(simd).exponential_rows(b->rows, counts, p->root_c, offsets, b->kept, p->padded, to, p->padded,
+                             sums);
     for (int64_t i = 0; i < b->rows; i++)
-        for (int64_t r = p->m; r < p->features; r++)
-            to[i * p->features + r] = 0;
+        for (int64_t r = p->m; r < p->padded; r++)
+            to[i * p->padded + r] = 0;
 }
 
 static void map(const void *own, const token_block *b)
@@ -153,53 +153,53 @@ static void map(const void *own, const token_block *b)
     if (p->exponential)
         load_exponentials(p, b, b->phi);
     for (int64_t i = 0; i < b->rows; i++) {
-        const real *restrict u = b->kept + i * p->features;
-        real *restrict phi = b->phi + i * p->features;
+        const real *restrict u = b->kept + i * p->padded;
+        real *restrict phi = b->phi + i * p->padded;
         if (p->exponential)
-            for (int64_t r = 0; r < p->features; r++)
+            for (int64_t r = 0; r < p->padded; r++)
                 phi[r] = (phi[r] + epsilon) * factor;
         else
-            for (int64_t r = 0; r < p->features; r++)
+            for (int64_t r = 0; r < p->padded; r++)
                 phi[r] = (u[r] > 0 ? root_c * u[r] : 0) + epsilon;
-        for (int64_t r = p->m; r < p->features; r++)
+        for (int64_t r = p->m; r < p->padded; r++)
             phi[r] = 0;
     }
 }
 
-/* Turns slopes into dL/du of a block, sqrt(c / M) slopes_r exp(sqrt(c) (u_r - offset)), and writes
- * the part through the offset, multiples of x, to grad, or adds it. A factor that cancels has no
- * derivative. */
+/* Turns slopes into dL/du of a block, sqrt(c / M) slopes_r exp(sqrt(c) (u_r - offset)), less their
+ * sum where a stabilised query's u is largest; and writes the part through |x|^2, multiples of x,
+ * to grad, or adds it. A factor that cancels has no derivative. */
 static void exponentials_backward(const performer *p, const token_block *b, real *slopes, bool add,
                                   real *grad, int64_t grad_stride)
 {
     static const real zeros[HEAD_BLOCK];
     int64_t counts[HEAD_BLOCK], top[HEAD_BLOCK] = {0};
     bool free = !b->keys && p->free_queries, stabilised = !b->keys && p->stabilise && !free;
-    real most[HEAD_BLOCK], factor = (real)(p->root_c * p->factor);
-    double totals[HEAD_BLOCK];
+    real most[HEAD_BLOCK], factor = (real)(p->root_c * p->factor), *ones = b->kept;
+    double totals[HEAD_BLOCK] = {0};
     if (stabilised)
         find_largest(p, b->rows, b->kept, most);
-    for (int64_t i = 0; i < b->rows; i++) {
-        counts[i] = p->features;
-        if (stabilised)
-            top[i] = R(find)(p->m, b->kept + i * p->features, most[i]);
-    }
+    for (int64_t i = 0; stabilised && i < b->rows; i++)
+        top[i] = R(find)(p->m, b->kept + i * p->padded, most[i]);
     load_exponentials(p, b, b->kept);
-    R(simd).weighted_rows(b->rows, counts, b->kept, p->features, slopes, p->features, zeros,
-                          totals);
+    for (int64_t e = 0; e < b->rows * p->padded; e++)
+        slopes[e] *= b->kept[e] * factor;
+    for (int64_t r = 0; r < p->padded; r++) /* the exponentials are no longer needed */
+        ones[r] = 1;
+    for (int64_t i = 0; i < b->rows; i++)
+        counts[i] = p->padded;
+    if (!free)
+        R(simd).weighted_rows(b->rows, counts, slopes, p->padded, ones, 0, zeros, totals);
     for (int64_t i = 0; i < b->rows; i++) {
-        const real *x = b->x + i * b->stride, *restrict exps = b->kept + i * p->features;
-        real *restrict to = grad + i * grad_stride, *restrict of = slopes + i * p->features;
-        double total = free ? 0 : (double)factor * totals[i];
-        real along = (real)(-p->root_c * total);
-        for (int64_t r = 0; r < p->features; r++)
-            of[r] *= exps[r] * factor;
+        const real *x = b->x + i * b->stride;
+        real *restrict to = grad + i * grad_stride;
+        double along = -p->root_c * totals[i];
         if (b->keys && p->shifted)
-            b->found[SHIFT] -= total;
+            b->found[SHIFT] -= totals[i];
         if (stabilised)
-            of[top[i]] -= (real)total;
+            slopes[i * p->padded + top[i]] -= (real)totals[i];
         for (int64_t c = 0; c < p->h->d; c++)
-            to[c] = (add ? to[c] : 0) + along * x[c];
+            to[c] = (add ? to[c] : 0) + (real)(along * (double)x[c]);
     }
 }
 
@@ -207,14 +207,14 @@ static void map_backward(const void *own, const token_block *b, real *slopes, bo
                          int64_t grad_stride)
 {
     const performer *p = own;
-    int64_t d = p->h->d, count = b->rows * p->features;
+    int64_t d = p->h->d, count = b->rows * p->padded;
     real root_c = (real)p->root_c;
     if (p->exponential)
         exponentials_backward(p, b, slopes, add, grad, grad_stride);
     else
         for (int64_t e = 0; e < count; e++)
             slopes[e] = b->kept[e] > 0 ? root_c * slopes[e] : 0;
-    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->features, p->w, d,
+    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->padded, p->w, d,
               add || p->exponential, grad, grad_stride);
 }
 
@@ -233,7 +233,7 @@ static void finish(void *own)
     real *grad = p->h->grad_k + (int64_t)p->top[KEY] * p->h->grad_k_stride;
     for (int64_t c = 0; c < p->h->d; c++)
         grad[c] += (real)(p->grad_shift * (double)w[c]);
-    head_search_gradient(p->h, 1, p->h->d, grad, p->h->d);
+    head_search_rows(p->h, 1, p->h->d, grad, p->h->d);
 }
 
 static performer open_performer(const head *h)
@@ -243,13 +243,13 @@ static performer open_performer(const head *h)
     bool free_queries = exponential && o->feature_epsilon == 0;
     bool free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal;
     atn_attention_shape shape = {.tokens = h->length, .value_dim = h->dv};
-    int64_t features = whole_vectors(o->projection.rows);
-    real *own = h->state + R(linear_state)(features, h->desc, &shape);
+    int64_t padded = whole_vectors(o->projection.rows);
+    real *own = h->state + R(linear_state)(padded, h->desc, &shape);
     performer p = {
         .h = h,
         .w = head_matrix(&o->projection, h->index),
         .m = o->projection.rows,
-        .features = features,
+        .padded = padded,
         .root_c = sqrt(core_logit_scale(h->desc, h->d)),
         .factor = 1 / sqrt((double)o->projection.rows),
         .top = R(norm_take)(&own, TOPS),
@@ -259,15 +259,15 @@ static performer open_performer(const head *h)
         .free_keys = free_keys,
         .shifted = exponential && o->stabilise && !free_keys,
     };
-    p.transposed = head_take(&own, features * h->d);
+    p.transposed = head_take(&own, padded * h->d);
     return p;
 }
 
 static feature_map map_of(performer *p)
 {
     bool looks = p->exponential && (p->stabilise || p->free_keys);
-    return (feature_map){.features = p->features,
-                         .kept = p->features,
+    return (feature_map){.features = p->padded,
+                         .kept = p->padded,
                          .denominator = LINEAR_ADDED,
                          .start = p->h->desc->performer.denominator_epsilon,
                          .own = p,
@@ -290,7 +290,7 @@ static void before(const head *h)
 {
     performer p = open_performer(h);
     start_top(p.top);
-    R(simd).transpose(p.m, h->d, p.w, h->d, p.transposed, p.features);
+    R(simd).transpose(p.m, h->d, p.w, h->d, p.transposed, p.padded);
     run(h, R(linear_before));
 }
 

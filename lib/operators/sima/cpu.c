@@ -170,7 +170,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
         R(columns_backward)
         (&p.queries, whole->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p.grad_q,
          false, to, h->grad_q_stride);
-        head_search_gradient(h, rows, h->d, to, h->grad_q_stride);
+        head_search_rows(h, rows, h->d, to, h->grad_q_stride);
     }
 }
 
@@ -195,8 +195,8 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
         R(columns_backward)
         (&p.keys, whole->along_keys, rows, tokens, h->k_stride, p.grad_k, h->grad_k == h->grad_q,
          grad_k, h->grad_k_stride);
-        head_search_gradient(h, rows, h->d, grad_k, h->grad_k_stride);
-        head_search_gradient(h, rows, h->dv, grad_v, h->grad_v_stride);
+        head_search_rows(h, rows, h->d, grad_k, h->grad_k_stride);
+        head_search_rows(h, rows, h->dv, grad_v, h->grad_v_stride);
     }
 }
 
@@ -241,8 +241,7 @@ static void forward_tokens(const void *own, const head *h, int64_t first, int64_
         int64_t rows = head_smaller(HEAD_BLOCK, first + count - i);
         real *out = h->out + i * h->out_stride;
         load_queries(h, p, i, rows);
-        for (int64_t r = 0; r < rows; r++)
-            memset(out + r * h->out_stride, 0, (size_t)h->dv * sizeof(real));
+        head_clear_rows(rows, h->dv, out, h->out_stride);
         for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
             int64_t keys = head_smaller(HEAD_BLOCK, h->n_k - j);
             load_keys(h, p, j, keys);
@@ -309,9 +308,9 @@ static void backward_tokens(const head *h, pieces *p)
     (&p->queries, p->along_queries, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
     R(columns_backward_finish)
     (&p->keys, p->along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
-    head_search_gradient(h, h->n, h->d, h->grad_q, h->grad_q_stride);
-    head_search_gradient(h, h->n_k, h->d, h->grad_k, h->grad_k_stride);
-    head_search_gradient(h, h->n_k, h->dv, h->grad_v, h->grad_v_stride);
+    head_search_rows(h, h->n, h->d, h->grad_q, h->grad_q_stride);
+    head_search_rows(h, h->n_k, h->d, h->grad_k, h->grad_k_stride);
+    head_search_rows(h, h->n_k, h->dv, h->grad_v, h->grad_v_stride);
 }
 
 /* ---- Both orders ---- */

@@ -156,7 +156,7 @@ static key_block visible_keys(const head *h, int64_t last, const key_block *k)
 }
 
 /* x_i.y_j for some rows of `inner` numbers, y being the transposed keys or values of a block: out
- * has rows of KEYS, and columns beyond the keys are 0. */
+ * has rows of KEYS, and columns beyond the block's keys are 0. */
 static product_terms products_of(int64_t rows, int64_t inner, const real *x, int64_t stride,
                                  const key_block *k, const real *transposed, real *out)
 {
@@ -190,12 +190,6 @@ typedef struct {
     int64_t stride;
 } queries;
 
-static void clear_rows(const head *h, int64_t rows, real *out, int64_t stride)
-{
-    for (int64_t i = 0; i < rows; i++)
-        memset(out + i * stride, 0, (size_t)h->dv * sizeof(real));
-}
-
 static void open_queries(queries *b)
 {
     for (int64_t i = 0; i < b->count; i++) {
@@ -217,7 +211,7 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     bool add = k->first > 0;
     if (visible.count == 0) {
         if (!add)
-            clear_rows(h, rows, out, b->stride);
+            head_clear_rows(rows, h->dv, out, b->stride);
         return;
     }
     real_gemm_ahead(products_of(rows, h->d, q, h->q_stride, &visible, visible.keys, weights),
@@ -241,12 +235,17 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
 /* A block of queries and all keys. */
 static void attend_keys(const head *h, queries *b, const workspace *w)
 {
+    int64_t last = b->first + b->count - 1;
+    key_block k = {0};
     open_queries(b);
-    if (b->count > 0 && (h->n_k == 0 || !head_sees(h, b->first + b->count - 1, 0)))
-        clear_rows(h, b->count, b->out, b->stride);
-    for (key_block k = {0}; next_keys(h, b->first + b->count - 1, false, w, &k);)
+    if (!next_keys(h, last, false, w, &k)) {
+        head_clear_rows(b->count, h->dv, b->out, b->stride);
+        return;
+    }
+    do
         for (int64_t row = 0, rows; (rows = strip_rows(b->count - row)) > 0; row += rows)
             forward_strip(h, b, row, rows, &k, w->weights);
+    while (next_keys(h, last, false, w, &k));
 }
 
 /* Y, and what is kept of the queries. */
@@ -334,7 +333,7 @@ static void attend_few(const head *h, real *out, int64_t stride)
 {
     queries all = {.count = h->n, .out = out, .stride = stride}, *own = &all;
     open_queries(&all);
-    clear_rows(h, all.count, out, stride);
+    head_clear_rows(all.count, h->dv, out, stride);
     R(head_share)(h, h->n_k, SUM_GROUP, &own, forward_keys, add_keys);
     close_queries(h, &all);
 }

@@ -34,8 +34,8 @@ void R(softmax_rows_backward)(int64_t rows, int64_t count, double c, const real 
 /* A softmax over keys that come block by block (Milakov and Gimelshein 2018), of at most
  * SOFTMAX_GROUP rows, with weights exp(c (logit - largest_i)), c >= 0, which
  * R(simd).exponential_rows forms; largest_i is the largest logit so far, initially -infinity.
- * shrink_i is the factor by which sums over earlier keys must be multiplied. Row i has keys_i
- * logits in this block. */
+ * shrink_i is the factor by which sums over earlier keys must be multiplied, 0 if there were none.
+ * Row i has keys_i logits in this block. */
 void R(softmax_raise)(int64_t rows, const int64_t *keys, double c, const real *logits,
                       int64_t stride, real *largest, double *shrink);
 

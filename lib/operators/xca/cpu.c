@@ -210,12 +210,6 @@ static void before(const head *h)
     R(store)(h->desc->storage, d, d, p.weights, d);
 }
 
-static void clear_rows(const head *h, int64_t from, int64_t to)
-{
-    for (int64_t i = from; i < to; i++)
-        memset(h->out + i * h->out_stride, 0, (size_t)h->d * sizeof(real));
-}
-
 static void forward_part(const void *own, const head *h, int64_t first, int64_t count)
 {
     const pieces *whole = own;
@@ -223,12 +217,12 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
     int64_t d = h->d, done = first;
     for (run r = start_part(&part, first, count); next_run(&part, h->n, &r);
          done = r.query + r.count) {
-        clear_rows(h, done, r.query);
+        head_clear_rows(r.query - done, d, h->out + done * h->out_stride, h->out_stride);
         R(multiply_tokens)
         (r.count, d, d, h->v + r.key * h->v_stride, h->v_stride, whole->transposed, false,
          h->out + r.query * h->out_stride, h->out_stride);
     }
-    clear_rows(h, done, first + count);
+    head_clear_rows(first + count - done, d, h->out + done * h->out_stride, h->out_stride);
     R(store)(h->desc->storage, count, d, h->out + first * h->out_stride, h->out_stride);
 }
 
@@ -283,7 +277,7 @@ static void backward_tokens(const void *own, const head *h, int64_t first, int64
         R(columns_backward)
         (&p->queries, whole->along_queries, r.count, queries, h->q_stride, p->grad, false, grad_q,
          h->grad_q_stride);
-        head_search_gradient(h, r.count, d, grad_q, h->grad_q_stride);
+        head_search_rows(h, r.count, d, grad_q, h->grad_q_stride);
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, q, q_stride,
                                    whole->slopes, d, 0, p->grad, d),
                         real_next(queries, r.count, d, h->q_stride),
@@ -291,7 +285,7 @@ static void backward_tokens(const void *own, const head *h, int64_t first, int64
         R(columns_backward)
         (&p->keys, whole->along_keys, r.count, keys, h->k_stride, p->grad, h->grad_k == h->grad_q,
          grad_k, h->grad_k_stride);
-        head_search_gradient(h, r.count, d, grad_k, h->grad_k_stride);
+        head_search_rows(h, r.count, d, grad_k, h->grad_k_stride);
     }
 }
 
@@ -314,7 +308,7 @@ static void backward_values(const void *own, const head *h, int64_t first, int64
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, r.count, d, d, dy,
                                    h->grad_out_stride, p.weights, d, 0, grad_v, h->grad_v_stride),
                         real_next(grad_v, r.count, d, h->grad_v_stride), NULL);
-        head_search_gradient(h, r.count, d, grad_v, h->grad_v_stride);
+        head_search_rows(h, r.count, d, grad_v, h->grad_v_stride);
     }
 }
 

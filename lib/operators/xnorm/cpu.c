@@ -200,7 +200,7 @@ static void backward_queries(const void *own, const head *h, int64_t first, int6
                                    h->grad_q_stride),
                         real_next(to, rows, h->d, h->grad_q_stride), NULL);
         finish_rows(p->gamma * p->gamma, divisors, varies, rows, h->d, p->q, to, h->grad_q_stride);
-        head_search_gradient(h, rows, h->d, to, h->grad_q_stride);
+        head_search_rows(h, rows, h->d, to, h->grad_q_stride);
     }
 }
 
@@ -230,11 +230,11 @@ static void backward_keys(const void *own, const head *h, int64_t first, int64_t
         R(multiply_tokens)
         (rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride, p.transposed,
          h->grad_k == h->grad_q, grad_k, h->grad_k_stride);
-        head_search_gradient(h, rows, h->d, grad_k, h->grad_k_stride);
+        head_search_rows(h, rows, h->d, grad_k, h->grad_k_stride);
         R(multiply_tokens)
         (rows, h->dv, h->d, h->k + j * h->k_stride, h->k_stride, p.grad_state, false, grad_v,
          h->grad_v_stride);
-        head_search_gradient(h, rows, h->dv, grad_v, h->grad_v_stride);
+        head_search_rows(h, rows, h->dv, grad_v, h->grad_v_stride);
     }
 }
 

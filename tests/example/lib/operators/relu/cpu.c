@@ -71,4 +71,5 @@ const head_operator R(cpu_operator_relu) = {
     .shares = HEAD_SHARED,
     .overwrites = true,
     .searches = true,
+    .searches_gradients = true,
 };
