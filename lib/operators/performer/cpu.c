@@ -188,7 +188,7 @@ static void exponentials_backward(const performer *p, const token_block *b, real
         ones[r] = 1;
     for (int64_t i = 0; i < b->rows; i++)
         counts[i] = p->padded;
-    if (!free)
+    if (!free) /* sums of rows */
         R(simd).weighted_rows(b->rows, counts, slopes, p->padded, ones, 0, zeros, totals);
     for (int64_t i = 0; i < b->rows; i++) {
         const real *x = b->x + i * b->stride;

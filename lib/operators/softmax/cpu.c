@@ -242,10 +242,10 @@ static void attend_keys(const head *h, queries *b, const workspace *w)
         head_clear_rows(b->count, h->dv, b->out, b->stride);
         return;
     }
-    do
+    do {
         for (int64_t row = 0, rows; (rows = strip_rows(b->count - row)) > 0; row += rows)
             forward_strip(h, b, row, rows, &k, w->weights);
-    while (next_keys(h, last, false, w, &k));
+    } while (next_keys(h, last, false, w, &k));
 }
 
 /* Y, and what is kept of the queries. */
