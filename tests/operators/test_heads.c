@@ -273,7 +273,8 @@ Test(heads, of_equal_hashes_the_positive_one_is_taken)
     atn_context_free(context);
 }
 
-/* dY.V is 1e36 and the logits' scale 1e-6: dK is in range, but not times 1e6. */
+/* dY.V is 1e36 and the logits' scale 1e-6: gradients are near c P dP = 1e29, but without c the sum
+ * of P dP q is beyond the range. */
 Test(heads, lsh_gradients_of_a_small_scale_are_in_range)
 {
     enum { N = 4, D = 2 };

@@ -45,7 +45,8 @@ typedef struct {
     void (*map)(const void *own, const token_block *block);
     /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), writes dL/dx to grad,
      * or adds it. Of keys it may add to block->found, which begins with zeros and is given to add,
-     * part after part in the order of the tokens (causal: in reverse), before finish. */
+     * part after part in the order of the tokens (causal: in reverse), before finish, which
+     * searches the rows of dK that it changes (head_search_rows). */
     void (*map_backward)(const void *own, const token_block *block, real *slopes, bool add,
                          real *grad, int64_t grad_stride);
     void (*add)(void *own, const double *found);

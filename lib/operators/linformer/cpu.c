@@ -21,7 +21,7 @@ typedef struct {
  * and V'^T, and sums over them, for K' and V' or for their gradients. Weights, their slopes, K'^T
  * and V'^T have rows of `padded` numbers; rows of E and F, and gradients of such rows, have r. */
 typedef struct {
-    int64_t r, padded; /* padded: the next multiple of SIMD_COLUMNS */
+    int64_t r, padded; /* padded: r rounded up to a multiple of SIMD_COLUMNS */
     double c;
     projection keys, values;
     real *weights, *slopes;

@@ -431,8 +431,8 @@ static void slopes_of(const head *h, const pieces *p, const block *queries, cons
                              sums);
     for (int64_t i = 0; i < rows; i++) {
         real factor = p->sums[queries->tokens[i]], mean = p->means[queries->tokens[i]];
-        real *restrict weights = p->own.weights + i * KEYS, *restrict slopes =
-                                                                p->own.slopes + i * KEYS;
+        real *restrict weights = p->own.weights + i * KEYS;
+        real *restrict slopes = p->own.slopes + i * KEYS;
         for (int64_t j = 0; j < keys->count; j++) {
             weights[j] *= factor;
             slopes[j] = p->c * weights[j] * (slopes[j] - mean);

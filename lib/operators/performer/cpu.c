@@ -22,7 +22,7 @@ typedef struct {
     const head *h;
     const real *w;         /* m x d */
     real *transposed;      /* d x padded, in the head's state, by `before` */
-    int64_t m, padded;     /* M, and the next multiple of SIMD_COLUMNS */
+    int64_t m, padded;     /* M; the same rounded up to a multiple of SIMD_COLUMNS */
     double root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
     bool free_queries, free_keys, shifted; /* shifted: the keys' t has a derivative */

@@ -5,8 +5,9 @@
 
 typedef struct {
     const real *w;    /* m x d */
-    real *transposed; /* sqrt(2 s) W^T in the head's state, by `before`; rows of `padded` */
-    int64_t m, d, padded;
+    real *transposed; /* sqrt(2 s) W^T, d x padded, in the head's state, by `before` */
+    int64_t m, d;
+    int64_t padded;      /* m rounded up to a multiple of SIMD_COLUMNS */
     double root, factor; /* sqrt(2 s), 1 / sqrt(M) */
 } fourier;
 
