@@ -43,7 +43,7 @@ typedef long double _Complex num;
 static inline num exp_with_slope(num x)
 {
     long double value = expl(num_value(x));
-    return CMPLXL(value, value * num_slope(x));
+    return num_with_slope(value, value * num_slope(x));
 }
 #endif
 

@@ -106,7 +106,7 @@ static bool takes_products(const narrow_head *h, float token_norm)
 {
     double norm = (double)token_norm, s = h->soft->s, largest = 0;
     for (int64_t i = 0; i < h->m; i++)
-        largest = fmax(largest, (double)h->norms[i]);
+        largest = core_max(largest, (double)h->norms[i]);
     bool exact = s * (norm + largest) * (double)(2 * h->d + 3) <= 0x1p14;
     return s <= 0x1p64 && (exact || h->soft->desc.distance != ATN_DISTANCE_DIRECT);
 }
