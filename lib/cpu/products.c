@@ -9,10 +9,12 @@
 
 #include "cpu/simd_set.h"
 
+/* Vectors of a tile; of one or two rows more, where VECTORS would be too few sums to be added to
+ * while one waits for its last addition. */
 #ifdef SIMD_AVX512
-enum { VECTORS = 4 };
+enum { VECTORS = 4, FEW_ROWS = 2, MOST_VECTORS = 4 };
 #else
-enum { VECTORS = 2 };
+enum { VECTORS = 2, FEW_ROWS = 2, MOST_VECTORS = 4 };
 #endif
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
@@ -35,9 +37,10 @@ typedef struct {
     int64_t last; /* where the last vector begins, which may overlap the one before it */
     bool add;
     real *c;
-    const real *ahead[2]; /* what is prefetched, a line for every term of a tile: by the first half
-                             of the tiles and by the second, or the first one by all; or null */
-    int64_t tiles;
+    /* What is prefetched, a line for every term of a tile: where the next tile begins, how far it
+     * is from tile to tile, and a second array with the number of tiles before it (0: none). */
+    const char *ahead, *second_ahead;
+    int64_t ahead_step, before_second;
 } panel;
 
 /* Stores the sums of a tile whose last vector is not full. Not inlined, because gcc would compute
@@ -52,29 +55,28 @@ static __attribute__((noinline)) void store_edge(int64_t columns, bool add, int 
 
 /* Where a tile begins to prefetch. The processor's own prefetchers stop at the end of a page and
  * run only as far ahead as loads have come, which wait for the multiply-adds. */
-static const char *ahead_of(const panel *p, int64_t tile)
+static inline const char *take_ahead(panel *p)
 {
-    int64_t half = p->ahead[1] ? (p->tiles + 1) / 2 : p->tiles, second = tile >= half;
-    if (!p->ahead[0])
-        return (const char *)p->b; /* which the tile loads anyway */
-    return (const char *)p->ahead[second] + (tile - second * half) * p->depth * LINE;
+    const char *ahead = p->ahead;
+    p->ahead = --p->before_second == 0 ? p->second_ahead : ahead + p->ahead_step;
+    return ahead;
 }
 
-/* Tiles number `tile` to tile + count - 1, one below the other from `row` on, of `rows` x `vectors`
- * sums in registers, both known to the compiler. What a tile needs is loaded once for all of them:
+/* `count` tiles, one below the other from `row` on, of `rows` x `vectors` sums in registers, both
+ * known to the compiler. What a tile needs is loaded once for all of them:
  * next to a sum of 32 terms it costs a sixth. */
-static inline __attribute__((always_inline)) void
-multiply_tiles(int rows, int vectors, const panel *p, int64_t tile, int64_t row, int64_t count)
+static inline __attribute__((always_inline)) void multiply_tiles(int rows, int vectors, panel *p,
+                                                                 int64_t row, int64_t count)
 {
     int64_t a_row = p->product->a_row, a_step = p->product->a_step, c_row = p->product->c_row,
             b_step = p->b_step, depth = p->depth, columns = p->columns, last = p->last;
     bool add = p->add;
     const real *from = p->a + row * a_row, *panel_b = p->b;
     real *c = p->c + row * c_row;
-    for (; count > 0; count--, tile++, from += rows * a_row, c += rows * c_row) {
-        lanes sums[MOST_ROWS][VECTORS];
+    for (; count > 0; count--, from += rows * a_row, c += rows * c_row) {
+        lanes sums[MOST_ROWS][MOST_VECTORS];
         const real *a = from, *b = panel_b;
-        const char *ahead = ahead_of(p, tile);
+        const char *ahead = take_ahead(p);
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -94,7 +96,7 @@ multiply_tiles(int rows, int vectors, const panel *p, int64_t tile, int64_t row,
                 __builtin_prefetch(ahead + at);
         } while ((at += LINE) < depth * LINE);
         if (columns < last + LANES) {
-            real edge[MOST_ROWS * VECTORS * LANES];
+            real edge[MOST_ROWS * MOST_VECTORS * LANES];
 #pragma GCC unroll 8
             for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -119,14 +121,14 @@ multiply_tiles(int rows, int vectors, const panel *p, int64_t tile, int64_t row,
 
 /* One function per tile: in a single function gcc keeps fewer sums in registers. */
 #define TILE(rows, vectors)                                                                        \
-    static void tile_##rows##_##vectors(const panel *p, int64_t tile, int64_t row, int64_t count)  \
+    static void tile_##rows##_##vectors(panel *p, int64_t row, int64_t count)                      \
     {                                                                                              \
-        multiply_tiles(rows, vectors, p, tile, row, count);                                        \
+        multiply_tiles(rows, vectors, p, row, count);                                              \
     }
 #define NAME(rows, vectors) tile_##rows##_##vectors,
-#define TO_6(X, vectors)                                                                           \
-    X(1, vectors) X(2, vectors) X(3, vectors) X(4, vectors) X(5, vectors) X(6, vectors)
-#define TO_8(X, vectors) TO_6(X, vectors) X(7, vectors) X(8, vectors)
+#define TO_2(X, vectors)    X(1, vectors) X(2, vectors)
+#define TO_6(X, vectors)    TO_2(X, vectors) X(3, vectors) X(4, vectors) X(5, vectors) X(6, vectors)
+#define TO_8(X, vectors)    TO_6(X, vectors) X(7, vectors) X(8, vectors)
 
 TO_8(TILE, 1)
 #ifdef SIMD_AVX512
@@ -135,9 +137,11 @@ TO_8(TILE, 3)
 TO_6(TILE, 4)
 #else
 TO_6(TILE, 2)
+TO_2(TILE, 3)
+TO_2(TILE, 4)
 #endif
 
-typedef void tile_function(const panel *p, int64_t tile, int64_t row, int64_t count);
+typedef void tile_function(panel *p, int64_t row, int64_t count);
 
 /* By vectors and rows. A tile has as many sums as fit into the registers together with a row of B
  * and an element of A, and at least the eight that keep two multiply-adds per cycle of four cycles'
@@ -153,6 +157,8 @@ static const struct {
     {6, {TO_6(NAME, 4)}},
 #else
     {6, {TO_6(NAME, 2)}},
+    {FEW_ROWS, {TO_2(NAME, 3)}},
+    {FEW_ROWS, {TO_2(NAME, 4)}},
 #endif
 };
 
@@ -169,10 +175,10 @@ static void multiply_rows(int vectors, panel *p)
         least = rows / count;
         larger = rows % count;
     }
-    p->tiles = count;
+    p->before_second = p->second_ahead ? (count + 1) / 2 : 0;
     if (larger > 0)
-        of_rows[least](p, 0, 0, larger);
-    of_rows[least - 1](p, larger, larger * (least + 1), count - larger);
+        of_rows[least](p, 0, larger);
+    of_rows[least - 1](p, larger * (least + 1), count - larger);
 }
 
 /* ---- Packing ---- */
@@ -235,10 +241,11 @@ void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_
 /* The number of vectors for the rest of a row. If the last one is not full it may overlap the
  * vector before it, whose columns are then computed twice with the same result; not where sums are
  * added to C. */
-static int choose_vectors(int64_t left, bool may_overlap)
+static int choose_vectors(int64_t rows, int64_t left, bool may_overlap)
 {
-    if (left >= VECTORS * LANES)
-        return VECTORS;
+    int most = rows <= FEW_ROWS ? MOST_VECTORS : VECTORS;
+    if (left >= most * LANES)
+        return most;
     if (left < LANES)
         return 1;
     return (int)(may_overlap ? (left + LANES - 1) / LANES : left / LANES);
@@ -250,7 +257,7 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
 {
     int64_t left = end - column;
     bool may_overlap = !p->add && p->inner <= DEPTH && p->b_column == 1;
-    int vectors = choose_vectors(left, may_overlap);
+    int vectors = choose_vectors(p->rows, left, may_overlap);
     int64_t width = vectors * LANES, columns = left < width ? left : width;
     bool overlaps = may_overlap && columns >= LANES;
     panel q = {.product = p,
@@ -272,9 +279,11 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
         q.b = packed;
         q.b_step = width;
     }
-    if (k == 0 && column == 0) {
-        q.ahead[0] = p->ahead[0] ? p->ahead[0] : p->ahead[1];
-        q.ahead[1] = p->ahead[0] ? p->ahead[1] : NULL;
+    q.ahead = (const char *)q.b; /* which a tile loads anyway */
+    if (k == 0 && column == 0 && (p->ahead[0] || p->ahead[1])) {
+        q.ahead = (const char *)(p->ahead[0] ? p->ahead[0] : p->ahead[1]);
+        q.second_ahead = (const char *)(p->ahead[0] ? p->ahead[1] : NULL);
+        q.ahead_step = q.depth * LINE;
     }
     multiply_rows(vectors, &q);
     return columns;
@@ -326,7 +335,7 @@ static void clear(const product_terms *p)
 
 void R(multiply)(const product_terms *p)
 {
-    real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
+    real packed[DEPTH * MOST_VECTORS * LANES] __attribute__((aligned(BYTES)));
     int64_t rest = p->columns % LANES, whole = p->columns - rest;
     bool flips =
         p->a_row == 1 && rest > 0 && rest <= FLIPPED && p->rows >= FLIPPED_FROM && p->inner > 0;

@@ -709,8 +709,8 @@ add_row_differences(int rows, int vectors, size_t bytes, weighted_pairs q, int64
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) {
             lanes difference = load_first(bytes, y + v * LANES) - x[r][v];
-            sums[r][v] += weights[r * q.weight_row] * difference;
-            sum[v] += weights[r * q.weight_row] * difference;
+            sums[r][v] = (lanes)FMA(weights[r * q.weight_row], difference, sums[r][v]);
+            sum[v] = (lanes)FMA(weights[r * q.weight_row], difference, sum[v]);
         }
     for (int v = 0; v < vectors; v++)
         store_first(bytes, load_first(bytes, grad_y + v * LANES) - sum[v], grad_y + v * LANES);

@@ -14,12 +14,14 @@
 #define EXP_BELOW EXP_BELOW_F32 /* right for numbers up to 88 */
 #define MAX       MAX_F32
 #define MIN       MIN_F32
+#define FMA       FMA_F32
 typedef int32_t real_bits; /* a lane of the result of comparing */
 #else
 #define EXP       EXP_F64
 #define EXP_BELOW EXP_F64
 #define MAX       MAX_F64
 #define MIN       MIN_F64
+#define FMA       FMA_F64
 typedef int64_t real_bits;
 #endif
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The width of an instruction set's registers, and operations on them that have no name of their
  * own in the compiler: the larger and the smaller of two numbers (b where one of them is NaN), the
- * exponential, and lanes of two vectors. */
+ * exponential, multiply-adds, and lanes of two vectors. */
 #ifndef CPU_SIMD_WIDTH_H
 #define CPU_SIMD_WIDTH_H
 
@@ -143,6 +143,20 @@ static inline exp_lanes exp2_f32(exp_lanes x)
 #define LOG_OF_E_F32          1
 #define EXP_BELOW_F32         EXP_F32
 #define EXP_OF_F32(factor, x) EXP_F32((factor) * (x))
+#endif
+
+/* a b + c for a number a and vectors b and c, fused if the set has such an instruction. gcc fuses
+ * every product; clang one that is in several sums only if told to, which would cost gcc registers.
+ */
+#if defined(__clang__) && defined(SIMD_AVX512)
+#define FMA_F32(a, b, c) _mm512_fmadd_ps(_mm512_set1_ps(a), b, c)
+#define FMA_F64(a, b, c) _mm512_fmadd_pd(_mm512_set1_pd(a), b, c)
+#elif defined(__clang__) && defined(SIMD_AVX2)
+#define FMA_F32(a, b, c) _mm256_fmadd_ps(_mm256_set1_ps(a), b, c)
+#define FMA_F64(a, b, c) _mm256_fmadd_pd(_mm256_set1_pd(a), b, c)
+#else
+#define FMA_F32(a, b, c) ((a) * (b) + (c))
+#define FMA_F64          FMA_F32
 #endif
 
 /* y = the lanes with these numbers, where a's are counted from 0 on and b's from `width` on. Clang

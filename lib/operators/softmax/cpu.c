@@ -19,8 +19,10 @@
 /* A block of queries is multiplied with a transposed block of keys in strips of rows, so that a
  * tile's columns of keys stay in a first-level cache, and keys and a strip of weights in the
  * second. ROWS is a multiple of six and of eight, the most rows of the tiles of products.c; a last
- * strip may have MOST_ROWS. */
+ * strip may have MOST_ROWS. Rows of transposed keys and of weights are STRIDE numbers apart: of
+ * rows 1024 bytes apart the lines of a tile would share four sets of the first-level cache. */
 enum { QUERIES = 768, ROWS = 48, MOST_ROWS = 64, KEYS = 1024 / sizeof(real) };
+enum { STRIDE = KEYS + SIMD_COLUMNS };
 _Static_assert((int)MOST_ROWS <= (int)SOFTMAX_GROUP, "softmax_raise takes no more rows");
 
 /* ---- Memory ---- */
@@ -65,7 +67,7 @@ static int64_t few_rows(int64_t n, int64_t n_k)
 
 int64_t R(softmax_reals)(int64_t n, int64_t n_k, int64_t d, int64_t dv)
 {
-    int64_t block = KEYS * (d + dv) + 2 * KEYS * MOST_ROWS;
+    int64_t block = STRIDE * (d + dv) + 2 * STRIDE * MOST_ROWS;
     if (!has_several_blocks(n_k))
         return block + (n > SUM_GROUP ? KEYS * (d + dv) : 0);
     return R(pair_reals)(n, KEYS, d) + block + head_smaller(QUERIES, n) * (dv + 2) +
@@ -87,9 +89,10 @@ static workspace split(const head *h)
     int64_t queries = head_smaller(QUERIES, h->length);
     if (has_several_blocks(h->key_length))
         head_take(&free, R(pair_reals)(h->length, KEYS, h->d));
-    workspace w = {.keys = head_take(&free, KEYS * h->d), .values = head_take(&free, KEYS * h->dv)};
-    w.weights = head_take(&free, KEYS * MOST_ROWS);
-    w.slopes = head_take(&free, KEYS * MOST_ROWS);
+    workspace w = {.keys = head_take(&free, STRIDE * h->d),
+                   .values = head_take(&free, STRIDE * h->dv)};
+    w.weights = head_take(&free, STRIDE * MOST_ROWS);
+    w.slopes = head_take(&free, STRIDE * MOST_ROWS);
     if (!has_several_blocks(h->key_length) && h->length > SUM_GROUP) {
         w.grad_k = head_take(&free, KEYS * h->d);
         w.grad_v = head_take(&free, KEYS * h->dv);
@@ -130,7 +133,7 @@ static bool next_keys(const head *h, int64_t last, bool values, const workspace 
     if (k->first >= h->n_k || !head_sees(h, last, k->first))
         return false;
     k->count = head_smaller(KEYS, h->n_k - k->first);
-    k->width = whole_vectors(k->count);
+    k->width = whole_vectors(k->count) == KEYS ? STRIDE : whole_vectors(k->count);
     k->keys = w->keys;
     k->values = w->values;
     R(simd).transpose(k->count, h->d, h->k + k->first * h->k_stride, h->k_stride, k->keys,
@@ -156,12 +159,12 @@ static key_block visible_keys(const head *h, int64_t last, const key_block *k)
 }
 
 /* x_i.y_j for some rows of `inner` numbers, y being the transposed keys or values of a block: out
- * has rows of KEYS, and columns beyond the block's keys are 0. */
+ * has rows of STRIDE, and columns beyond the block's keys are 0. */
 static product_terms products_of(int64_t rows, int64_t inner, const real *x, int64_t stride,
                                  const key_block *k, const real *transposed, real *out)
 {
     return real_terms(CblasNoTrans, CblasNoTrans, rows, whole_vectors(k->count), inner, x, stride,
-                      transposed, k->width, 0, out, KEYS);
+                      transposed, k->width, 0, out, STRIDE);
 }
 
 /* How many keys of a block each of some queries sees. */
@@ -217,17 +220,17 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     real_gemm_ahead(products_of(rows, h->d, q, h->q_stride, &visible, visible.keys, weights),
                     real_next(q, rows, h->d, h->q_stride), NULL);
     count_seen(h, b->first + row, rows, &visible, seen);
-    R(softmax_raise)(rows, seen, c, weights, KEYS, largest, shrink);
-    R(simd).exponential_rows(rows, seen, c, largest, weights, KEYS, weights, KEYS, sums);
+    R(softmax_raise)(rows, seen, c, weights, STRIDE, largest, shrink);
+    R(simd).exponential_rows(rows, seen, c, largest, weights, STRIDE, weights, STRIDE, sums);
     for (int64_t i = 0; i < rows; i++) {
         b->sum[row + i] = b->sum[row + i] * shrink[i] + sums[i];
-        clear_rest(seen[i], visible.count, weights + i * KEYS);
+        clear_rest(seen[i], visible.count, weights + i * STRIDE);
         if (add && shrink[i] != 1) /* not 1: few rows, and only they need a call */
             R(scale_row)(h->dv, shrink[i], out + i * b->stride);
     }
-    R(store)(h->desc->storage, rows, visible.count, weights, KEYS);
+    R(store)(h->desc->storage, rows, visible.count, weights, STRIDE);
     real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, visible.count, weights,
-                               KEYS, h->v + k->first * h->v_stride, h->v_stride, add, out,
+                               STRIDE, h->v + k->first * h->v_stride, h->v_stride, add, out,
                                b->stride),
                     real_next(out, rows, h->dv, b->stride), NULL);
 }
@@ -382,14 +385,15 @@ static void add_strip(const head *h, int64_t row, int64_t rows, const key_block 
                       const workspace *w)
 {
     int64_t keys = k->count;
-    real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, w->weights, KEYS,
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, w->weights, STRIDE,
               h->grad_out + row * h->grad_out_stride, h->grad_out_stride, 1,
               h->grad_v + k->first * h->grad_v_stride, h->grad_v_stride);
-    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, keys, w->slopes, KEYS,
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, keys, w->slopes, STRIDE,
               h->k + k->first * h->k_stride, h->k_stride, 1, h->grad_q + row * h->grad_q_stride,
               h->grad_q_stride);
-    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, w->slopes, KEYS, h->q + row * h->q_stride,
-              h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride, h->grad_k_stride);
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, w->slopes, STRIDE,
+              h->q + row * h->q_stride, h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride,
+              h->grad_k_stride);
 }
 
 /* Where a row of products has its largest; -1: in another block of keys. */
@@ -417,20 +421,22 @@ static void backward_one_block(const head *h, const workspace *w)
         count_seen(h, row, rows, &visible, seen);
         for (int64_t i = 0; i < rows; i++)
             largest[i] = -(real)INFINITY;
-        R(simd).largest_of_rows(rows, seen, w->weights, KEYS, largest);
+        R(simd).largest_of_rows(rows, seen, w->weights, STRIDE, largest);
         for (int64_t i = 0; i < rows; i++)
-            at[i] = place_of_largest(seen[i], w->weights + i * KEYS, largest[i]);
-        R(simd).exponential_rows(rows, seen, c, largest, w->weights, KEYS, w->weights, KEYS, sums);
+            at[i] = place_of_largest(seen[i], w->weights + i * STRIDE, largest[i]);
+        R(simd).exponential_rows(rows, seen, c, largest, w->weights, STRIDE, w->weights, STRIDE,
+                                 sums);
         for (int64_t i = 0; i < rows; i++) {
             bool sees = at[i] >= 0;
             factors[i] = sees ? 1 / sums[i] : 0;
             pivots[i] =
-                sees ? (real)R(softmax_pivot)(factors[i], (double)w->slopes[i * KEYS + at[i]]) : 0;
+                sees ? (real)R(softmax_pivot)(factors[i], (double)w->slopes[i * STRIDE + at[i]])
+                     : 0;
         }
-        R(simd).weighted_rows(rows, seen, w->weights, KEYS, w->slopes, KEYS, pivots, means);
+        R(simd).weighted_rows(rows, seen, w->weights, STRIDE, w->slopes, STRIDE, pivots, means);
         for (int64_t i = 0; i < rows; i++)
             finish_row(c, factors[i], pivots[i], at[i] >= 0 ? (real)(means[i] / sums[i]) : 0,
-                       seen[i], visible.count, w->weights + i * KEYS, w->slopes + i * KEYS);
+                       seen[i], visible.count, w->weights + i * STRIDE, w->slopes + i * STRIDE);
         add_strip(h, row, rows, &visible, w);
     }
 }
@@ -485,7 +491,7 @@ static void measure_peaked(const head *h, const kept_rows *kept, int64_t count, 
         product_terms logits = products_of(count, h->d, w->peaked, h->d, &k, k.keys, w->weights);
         R(simd).product(&logits);
         for (int64_t i = 0; i < count; i++) {
-            real *weights = w->weights + i * KEYS, largest = kept->largest[rows[i]];
+            real *weights = w->weights + i * STRIDE, largest = kept->largest[rows[i]];
             int64_t seen = head_keys_seen(h, rows[i], k.first, k.count);
             int64_t at = place_of_largest(seen, weights, largest);
             R(simd).scaled_exponentials(seen, c, largest, weights);
@@ -497,7 +503,7 @@ static void measure_peaked(const head *h, const kept_rows *kept, int64_t count, 
                 rest[i] += (double)weights[j];
             clear_rest(seen, k.count, weights);
         }
-        real_gemm(CblasNoTrans, CblasNoTrans, count, h->dv, k.count, w->weights, KEYS,
+        real_gemm(CblasNoTrans, CblasNoTrans, count, h->dv, k.count, w->weights, STRIDE,
                   h->v + k.first * h->v_stride, h->v_stride, 1, w->sums, h->dv);
     }
     for (int64_t i = 0; i < count; i++) {
@@ -537,7 +543,7 @@ static void backward_strip(const head *h, const kept_rows *kept, int64_t row, in
         return;
     load_strip(h, row, rows, &visible, w);
     for (int64_t i = row; i < row + rows; i++) {
-        real *weights = w->weights + (i - row) * KEYS, *slopes = w->slopes + (i - row) * KEYS;
+        real *weights = w->weights + (i - row) * STRIDE, *slopes = w->slopes + (i - row) * STRIDE;
         int64_t seen = head_keys_seen(h, i, k->first, visible.count);
         if (is_peaked(kept, i)) { /* dP less the pivot is 0 there, without rounding */
             int64_t at = place_of_largest(seen, weights, kept->largest[i]);
