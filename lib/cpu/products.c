@@ -9,13 +9,14 @@
 
 #include "cpu/simd_set.h"
 
-/* Vectors of a tile; of one or two rows more, where VECTORS would be too few sums to be added to
- * while one waits for its last addition. */
 #ifdef SIMD_AVX512
-enum { VECTORS = 4, FEW_ROWS = 2, MOST_VECTORS = 4 };
+enum { VECTORS = 4 };
 #else
-enum { VECTORS = 2, FEW_ROWS = 2, MOST_VECTORS = 4 };
+enum { VECTORS = 2 };
 #endif
+/* Of at most FEW_ROWS rows, tiles have up to MOST_VECTORS vectors: VECTORS would be so few sums
+ * that each addition waits for the one before it. */
+enum { FEW_ROWS = 2, MOST_VECTORS = 4 };
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
 /* From PREFETCHING_ROWS rows of a tile on, prefetching a line for each term costs nothing. */
@@ -38,7 +39,7 @@ typedef struct {
     bool add;
     real *c;
     /* What is prefetched, a line for every term of a tile: where the next tile begins, how far it
-     * is from tile to tile, and a second array with the number of tiles before it (0: none). */
+     * is from tile to tile, and where tiles begin anew after before_second of them (0: nowhere). */
     const char *ahead, *second_ahead;
     int64_t ahead_step, before_second;
 } panel;
@@ -63,8 +64,8 @@ static inline const char *take_ahead(panel *p)
 }
 
 /* `count` tiles, one below the other from `row` on, of `rows` x `vectors` sums in registers, both
- * known to the compiler. What a tile needs is loaded once for all of them:
- * next to a sum of 32 terms it costs a sixth. */
+ * known to the compiler. What a tile needs is loaded once for all of them: next to a sum of 32
+ * terms it costs a sixth. */
 static inline __attribute__((always_inline)) void multiply_tiles(int rows, int vectors, panel *p,
                                                                  int64_t row, int64_t count)
 {
