@@ -146,8 +146,8 @@ static inline exp_lanes exp2_f32(exp_lanes x)
 #endif
 
 /* a b + c for a number a and vectors b and c, fused if the set has such an instruction. gcc fuses
- * every product; clang one that is in several sums only if told to, which would cost gcc registers.
- */
+ * every product and, told to by name, would keep fewer sums in registers; clang must be told to
+ * where a product is in several sums. */
 #if defined(__clang__) && defined(SIMD_AVX512)
 #define FMA_F32(a, b, c) _mm512_fmadd_ps(_mm512_set1_ps(a), b, c)
 #define FMA_F64(a, b, c) _mm512_fmadd_pd(_mm512_set1_pd(a), b, c)
