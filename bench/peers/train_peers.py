@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--operator", type=listed, default=torch_networks.NAMES, help="LIST (default: all)")
     parser.add_argument("--threads", type=int, default=2, help="of both (default 2)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each (default 3)")
-    parser.add_argument("--steps", type=int, default=32, help="of 32 images in a turn (default 8)")
+    parser.add_argument("--steps", type=int, default=32, help="of 32 images in a turn (default 32)")
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/experiments/attnum")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -172,16 +172,24 @@ void subject_claim(subject *s, atn_dtype claimed)
     s->c.choice.storage = s->judged.choice.storage = s->storage;
 }
 
-/* --dtype, or the type of the file that holds the output. */
-static int choose_precision(const program_options *s, const npy_array *output, subject *to)
+/* --dtype, or the type of the files that hold the results. */
+static int choose_precision(const program_options *s, int count, const npy_array *results,
+                            subject *to)
 {
     atn_dtype claimed = s->dtypes[0];
+    char type = results[0].dtype[2];
     if (s->dtypes_given && s->dtype_count != 1) {
         report_error("--dtype: several are given, expected the one that your kernel has");
         return EXIT_USAGE;
     }
+    for (int i = 1; i < count && !s->dtypes_given; i++)
+        if (results[i].dtype[2] != type) {
+            report_error("--dtype: missing; the results are in files of several types, expected "
+                         "the one that your kernel has");
+            return EXIT_USAGE;
+        }
     if (!s->dtypes_given)
-        claimed = output->dtype[2] == '8' ? ATN_F64 : output->dtype[2] == '4' ? ATN_F32 : ATN_F16;
+        claimed = type == '8' ? ATN_F64 : type == '4' ? ATN_F32 : ATN_F16;
     subject_claim(to, claimed);
     return EXIT_PASS;
 }
@@ -190,6 +198,20 @@ const char *subject_precision(const subject *s)
 {
     return s->storage == ATN_STORAGE_NATIVE ? atn_dtype_name(s->dtype)
                                             : atn_storage_name(s->storage);
+}
+
+/* The options of the Gaussian kernel: other operators would ignore them. */
+static int check_kernel(const program_options *s, const subject *to)
+{
+    const atn_operator op = to->c.choice.op;
+    bool scaled = subject_inverts(to) || op == ATN_GAUSSIAN || op == ATN_RFF;
+    const char *wrong = s->given[OPTION_SCALE] && !scaled                         ? "scale"
+                        : s->given[OPTION_DISTANCE] && (!scaled || op == ATN_RFF) ? "distance"
+                                                                                  : NULL;
+    if (wrong)
+        report_error("--%s: %s takes none; attnum check --operator %s --help lists its parameters",
+                     wrong, atn_operator_get(op)->name, atn_operator_get(op)->name);
+    return wrong ? EXIT_USAGE : EXIT_PASS;
 }
 
 /* ---- Inputs ---- */
@@ -465,7 +487,7 @@ static result_kind find_gradient(const attention_case *c, const char *text)
 static int read_results(const program_options *s, subject *to)
 {
     const atn_attention_shape *shape = &to->c.shape;
-    int first = to->file_count, code = EXIT_PASS;
+    int first = to->file_count, count, code = EXIT_PASS;
     if (s->check.output)
         code = read_result(s, to, RESULT_OUTPUT, s->check.output);
     for (int i = 0; i < s->check.gradients.count && code == EXIT_PASS; i++) {
@@ -473,6 +495,7 @@ static int read_results(const program_options *s, subject *to)
         result_kind kind = find_gradient(&to->c, text);
         code = kind == RESULT_COUNT ? EXIT_USAGE : read_result(s, to, kind, strchr(text, '=') + 1);
     }
+    count = to->file_count - first;
     if (code == EXIT_PASS && s->check.grad_output) {
         const npy_array *a = read_tokens(s, to, s->check.grad_output, false);
         if (!a || !has_shape(a, s->check.grad_output, "that of the output", shape->batch,
@@ -480,7 +503,7 @@ static int read_results(const program_options *s, subject *to)
             return EXIT_ENVIRONMENT;
         to->grad_output = a->data;
     }
-    return code == EXIT_PASS ? choose_precision(s, &to->files[first], to) : code;
+    return code == EXIT_PASS ? choose_precision(s, count, &to->files[first], to) : code;
 }
 
 int subject_check_problem(atn_context *context, const char *what, const atn_attention_desc *desc,
@@ -502,6 +525,8 @@ int subject_read(const program_options *s, atn_context *context, subject *to)
     attention_case *c = &to->c;
     *to = (subject){.c = {.choice = {.bare = true}}, .reference = s->check.reference};
     int code = choose_operator(s, &c->choice);
+    if (code == EXIT_PASS)
+        code = check_kernel(s, to);
     if (code == EXIT_PASS)
         code = report_missing(s);
     if (code == EXIT_PASS)

@@ -131,14 +131,22 @@ typedef struct {
     unsigned operators;         /* a bit for each atn_operator */
     const char *const *choices; /* for PARAMETER_NAME: ends with null */
     const char *help;
+    /* Where only some choices of another parameter use it: the offset of that one, and a bit for
+     * each choice. 0: always used. */
+    size_t chooser;
+    unsigned chosen;
 } parameter;
 
 extern const parameter parameters[]; /* ends with a null name */
 
 bool parameter_is_of(const parameter *p, atn_operator op);
+/* Whether what is computed by a description depends on it: it is of the operator and goes with the
+ * description's sampling, inverse, ... */
+bool parameter_is_used(const parameter *p, const atn_attention_desc *desc);
 
 /* Sets parameters from NAME=VALUE texts, in order, except that the inverse is set first, because it
- * resets its other parameters to defaults. Returns an exit code. */
+ * resets its other parameters to defaults. Parameters that would not be used are refused. Returns an
+ * exit code. */
 int parameters_set(const text_list *given, subject *to);
 /* The same; error messages name this place instead of --param. */
 int parameters_set_in(const char *place, const text_list *given, subject *to);

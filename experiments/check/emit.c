@@ -174,7 +174,7 @@ static void write_whole_numbers(emission *e, const parameter *p, int dimensions,
     free(values);
 }
 
-/* Writes the file of a parameter that has one, if the case uses it. */
+/* Writes the file of a parameter that has one. */
 static void write_parameter_file(emission *e, const parameter *p)
 {
     const atn_attention_desc *desc = &e->s.c.reference;
@@ -183,9 +183,9 @@ static void write_parameter_file(emission *e, const parameter *p)
     const atn_attention_shape *s = &e->s.c.shape;
     if (p->kind == PARAMETER_TENSOR && t->data)
         write_values(e, p, 3, (const int64_t[]){t->heads, t->rows, t->cols}, t->data);
-    if (p->kind == PARAMETER_INDICES && sampling->kind == ATN_SAMPLING_INDICES)
+    if (p->kind == PARAMETER_INDICES)
         write_whole_numbers(e, p, 2, (const int64_t[]){1, sampling->count}, sampling->indices);
-    if (p->kind == PARAMETER_UNIFORMS && sampling->kind >= ATN_SAMPLING_KMEANS)
+    if (p->kind == PARAMETER_UNIFORMS)
         write_values(e, p, 2, (const int64_t[]){1, sampling->uniform_count}, sampling->uniforms);
     if (p->kind == PARAMETER_BUCKETS && desc->lsh.buckets)
         write_whole_numbers(e, p, 4,
@@ -220,7 +220,7 @@ static void write_parameters(emission *e)
     atn_attention_desc *desc = &e->s.c.reference;
     atn_operator op = e->s.c.choice.op;
     for (const parameter *p = parameters; p->name; p++)
-        if (parameter_is_of(p, op))
+        if (parameter_is_used(p, desc))
             write_parameter(e, p);
     if (op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_GAUSSIAN || op == ATN_RFF)
         cJSON_AddNumberToObject(

@@ -100,12 +100,12 @@ static double square_of(part_kind kind, const moments *m, double mean, bool wors
 {
     double wanted = worst ? fmax(m->ww, mean) : m->ww;
     if (kind == PART_ENERGY)
-        return mean > 0 ? m->ee * mean / fmax(m->ww, mean) : m->ee;
+        return mean > 0 ? m->ee * (mean / fmax(m->ww, mean)) : m->ee;
     if (kind == PART_MEAN)
         return m->e * m->e / m->count;
     if (!(wanted > 0))
         return 0;
-    return worst ? m->ew * m->ew / wanted * mean / wanted : m->ew * m->ew / wanted;
+    return m->ew / wanted * (worst ? m->ew / wanted * mean : m->ew);
 }
 
 /* A statistic's groups: each holds `length` of the `lines`, which are rows or columns. */
@@ -198,10 +198,10 @@ static double chance(const yardstick *y, int count, double *const noise[])
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++) {
             const double *a = noise[i], *b = noise[j];
-            double product = 0, squares = square_norm(size, a) * square_norm(size, b);
+            double product = 0, norms = sqrt(square_norm(size, a)) * sqrt(square_norm(size, b));
             for (int64_t k = 0; k < size; k++)
                 product += a[k] * b[k];
-            sum += squares > 0 ? product * product / squares : 1;
+            sum += norms > 0 ? product / norms * (product / norms) : 1;
             pairs++;
         }
     double independent = pairs > 0 ? fmin(pairs / sum, (double)size) : 1;
@@ -404,12 +404,24 @@ static bool is_finite(int64_t count, const double *x)
     return true;
 }
 
+/* Whether the largest of the numbers is one whose square, and that of a roundoff of it, are normal
+ * numbers of f64; so is 0. */
+static bool has_squares(int64_t count, const double *x)
+{
+    double most = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = fmax(most, fabs(x[i]));
+    return most == 0 || (most > 0x1p-440 && most < 0x1p440);
+}
+
 /* Why no verdict is possible for any result; null: one is. */
 static const char *why_undefined(const yardstick *y)
 {
     int64_t size = y->rows * y->cols;
     if (!is_finite(size, y->want))
         return "undefined: the answer is not finite";
+    if (!has_squares(size, y->want))
+        return "the squares of the answer or of its roundings leave the range of f64";
     for (int i = 0; i < NOISES; i++)
         if (i >= y->reach.noises || !is_finite(size, y->reach.noise[i]))
             return "no derivatives to tell what rounding does";
@@ -427,6 +439,15 @@ bounds find_bounds(const yardstick *y)
     return b;
 }
 
+/* The error of the library's run that rounds what a good kernel of the type rounds; null: there is
+ * none. */
+static const double *library_run(const yardstick *y)
+{
+    if (y->wide)
+        return y->reach.writtens ? y->reach.written[0] : NULL;
+    return y->reach.runs ? y->reach.errors[0] : NULL;
+}
+
 judgement judge_head(const yardstick *y, const bounds *b, const double *got)
 {
     int64_t size = y->rows * y->cols;
@@ -440,7 +461,8 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
                    .allowed = b->norm > 0 ? b->bound[0] / b->norm : NAN,
                    .difference = ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
     bool measured = b->norm > 0 || !b->why;
-    if (!is_finite(size, got) && y->reach.runs && !is_finite(size, y->reach.errors[0])) {
+    const double *run = library_run(y);
+    if (!is_finite(size, got) && run && !is_finite(size, run)) {
         measured = false;
         j.reason = "the library is not finite either";
     }
@@ -450,7 +472,8 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
         j.verdict = ref_judge(REF_REACH, j.ratio);
         free(e);
     }
-    if (j.verdict == REF_FAIL && j.difference.relative_frobenius <= j.own) {
+    if (j.verdict == REF_FAIL && isfinite(j.difference.relative_frobenius) &&
+        j.difference.relative_frobenius <= j.own) {
         j.verdict = REF_SKIPPED;
         j.rule = "none";
         j.reason = "the answer it is compared with may err as much: --reference exact";

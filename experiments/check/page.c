@@ -326,7 +326,7 @@ void check_page_add(check_page *page, const subject *s, result_kind kind, const 
     }
     write_maps(page, s, kind, v);
     fputs("<h3>Heads</h3>\n", file);
-    char *some = heads_text(s, kind);
+    char *some = heads_text(s, kind, v);
     if (some)
         write_paragraph(file, "", in_one_line(some));
     table *heads = heads_table(s, kind, v);
@@ -361,7 +361,7 @@ static table *make_facts(const program_options *s, const subject *judged)
     add_fact(t, "sizes", in_one_line(subject_text(judged)));
     add_fact(t, "layout of the files", layout_name(&s->layout));
     for (const parameter *p = parameters; p->name; p++) {
-        char *value = parameter_is_of(p, info->op) ? parameter_text(p, &c->reference) : NULL;
+        char *value = parameter_is_used(p, &c->reference) ? parameter_text(p, &c->reference) : NULL;
         if (value)
             add_fact(t, p->name, value);
     }

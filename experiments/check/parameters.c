@@ -42,93 +42,159 @@ static const char *const start_names[] = {
 #define CAUSAL    (BIT(ATN_SOFTMAX) | BIT(ATN_PERFORMER) | BIT(ATN_ELU) | BIT(ATN_COSFORMER))
 #define AT(field) offsetof(atn_attention_desc, field)
 
+/* What uses a parameter, its last two fields: always, or with some samplings, inverses, ... */
+#define ALWAYS          0, 0
+#define SAMPLED(kinds)  AT(sampling.kind), kinds
+#define INVERTED(kinds) AT(inverse.method), kinds
+#define WINDOWS                                                                                    \
+    (BIT(ATN_SAMPLING_POOL) | BIT(ATN_SAMPLING_WINDOW) | BIT(ATN_SAMPLING_CONV) |                  \
+     BIT(ATN_SAMPLING_CONV_CODE))
+#define DRAWN (BIT(ATN_SAMPLING_KMEANS) | BIT(ATN_SAMPLING_LEVERAGE) | BIT(ATN_SAMPLING_RPCHOLESKY))
+#define BY_KERNEL                                                                                  \
+    (BIT(ATN_SAMPLING_LEVERAGE) | BIT(ATN_SAMPLING_RPCHOLESKY) | BIT(ATN_SAMPLING_GREEDY))
+#define COUNTED                                                                                    \
+    (BIT(ATN_SAMPLING_INDICES) | BIT(ATN_SAMPLING_FIRST) | BIT(ATN_SAMPLING_KMEANS) | BY_KERNEL)
+#define SEARCHING                                                                                  \
+    (BIT(ATN_INVERSE_NR_PAPER) | BIT(ATN_INVERSE_NR_ADAPTIVE) | BIT(ATN_INVERSE_NR_SOFT) |         \
+     BIT(ATN_INVERSE_NR_SOFTPP))
+#define CHEBYSHEV                                                                                  \
+    (BIT(ATN_INVERSE_CHEBYSHEV_2) | BIT(ATN_INVERSE_CHEBYSHEV_3) | BIT(ATN_INVERSE_CHEBYSHEV_9))
+#define HYPERPOWERS                                                                                \
+    (BIT(ATN_INVERSE_NEWTON_SCHULZ) | BIT(ATN_INVERSE_HYPERPOWER_3) |                              \
+     BIT(ATN_INVERSE_HYPERPOWER_7) | BIT(ATN_INVERSE_HYPERPOWER_9) |                               \
+     BIT(ATN_INVERSE_NYSTROMFORMER))
+#define NEWTONS    (BIT(ATN_INVERSE_NR) | SEARCHING)
+#define ITERATIONS (NEWTONS | HYPERPOWERS | CHEBYSHEV)
+
 const parameter parameters[] = {
-    {"causal", PARAMETER_FLAG, AT(causal), CAUSAL, NULL, "row i sees keys up to i"},
-    {"logit_scale", PARAMETER_REAL, AT(logit_scale), LOGITS, NULL, "c; 0: 1/sqrt(d)"},
+    {"causal", PARAMETER_FLAG, AT(causal), CAUSAL, NULL, "row i sees keys up to i", ALWAYS},
+    {"logit_scale", PARAMETER_REAL, AT(logit_scale), LOGITS, NULL, "c; 0: 1/sqrt(d)", ALWAYS},
     /* soft, softpp */
-    {"sampling", PARAMETER_NAME, AT(sampling.kind), SOFT, sampling_names, "how L comes from Q"},
+    {"sampling", PARAMETER_NAME, AT(sampling.kind), SOFT, sampling_names, "how L comes from Q",
+     ALWAYS},
     {"stride", PARAMETER_INTEGER, AT(sampling.stride), SOFT, NULL,
-     "k of pool, window, conv; pool without one has 7 x 7 landmarks"},
-    {"count", PARAMETER_INTEGER, AT(sampling.count), SOFT, NULL, "m of the other samplings"},
-    {"indices", PARAMETER_INDICES, AT(sampling.indices), SOFT, NULL, "m numbers from 0, 1 x m"},
+     "k of pool, window, conv; pool without one has 7 x 7 landmarks", SAMPLED(WINDOWS)},
+    {"count", PARAMETER_INTEGER, AT(sampling.count), SOFT, NULL, "m of the other samplings",
+     SAMPLED(COUNTED)},
+    {"indices", PARAMETER_INDICES, AT(sampling.indices), SOFT, NULL, "m numbers from 0, 1 x m",
+     SAMPLED(BIT(ATN_SAMPLING_INDICES))},
     {"uniforms", PARAMETER_UNIFORMS, AT(sampling.uniforms), SOFT, NULL,
-     "what kmeans, leverage, rpcholesky draw with, 1 x N"},
-    {"steps", PARAMETER_INTEGER, AT(sampling.steps), SOFT, NULL, "Lloyd's, of kmeans"},
+     "what kmeans, leverage, rpcholesky draw with, 1 x N", SAMPLED(DRAWN)},
+    {"steps", PARAMETER_INTEGER, AT(sampling.steps), SOFT, NULL, "Lloyd's, of kmeans",
+     SAMPLED(BIT(ATN_SAMPLING_KMEANS))},
     {"sampling_scale", PARAMETER_REAL, AT(sampling.scale), SOFT, NULL,
-     "s of leverage, rpcholesky, greedy; 0: 1/(2 sqrt(d))"},
-    {"sampling_ridge", PARAMETER_REAL, AT(sampling.ridge), SOFT, NULL, "lambda of leverage"},
-    {"conv", PARAMETER_TENSOR, AT(sampling.weights), SOFT, NULL, "d x d x k x k filters"},
-    {"norm_weight", PARAMETER_TENSOR, AT(sampling.norm_weight), SOFT, NULL, "1 x d, conv-code"},
-    {"norm_bias", PARAMETER_TENSOR, AT(sampling.norm_bias), SOFT, NULL, "1 x d, conv-code"},
+     "s of leverage, rpcholesky, greedy; 0: 1/(2 sqrt(d))", SAMPLED(BY_KERNEL)},
+    {"sampling_ridge", PARAMETER_REAL, AT(sampling.ridge), SOFT, NULL, "lambda of leverage",
+     SAMPLED(BIT(ATN_SAMPLING_LEVERAGE))},
+    {"conv", PARAMETER_TENSOR, AT(sampling.weights), SOFT, NULL, "d x d x k x k filters",
+     SAMPLED(BIT(ATN_SAMPLING_CONV) | BIT(ATN_SAMPLING_CONV_CODE))},
+    {"norm_weight", PARAMETER_TENSOR, AT(sampling.norm_weight), SOFT, NULL, "1 x d, conv-code",
+     SAMPLED(BIT(ATN_SAMPLING_CONV_CODE))},
+    {"norm_bias", PARAMETER_TENSOR, AT(sampling.norm_bias), SOFT, NULL, "1 x d, conv-code",
+     SAMPLED(BIT(ATN_SAMPLING_CONV_CODE))},
     {"inverse", PARAMETER_NAME, AT(inverse.method), SOFT, inverse_names,
-     "see attnum list inverses; sets the others to its own"},
-    {"iterations", PARAMETER_INT, AT(inverse.iterations), SOFT, NULL, "T"},
-    {"alpha", PARAMETER_REAL, AT(inverse.alpha), SOFT, NULL, "start, where it is given"},
-    {"numerator", PARAMETER_REAL, AT(inverse.numerator), SOFT, NULL, "of alpha, over |A|_1^2"},
-    {"ridge", PARAMETER_REAL, AT(inverse.ridge), SOFT, NULL, "added to A's diagonal"},
-    {"search", PARAMETER_NAME, AT(inverse.search), SOFT, search_names, "which norm halves alpha"},
-    {"search_limit", PARAMETER_REAL, AT(inverse.search_limit), SOFT, NULL, "halve while above"},
-    {"search_cap", PARAMETER_INT, AT(inverse.search_cap), SOFT, NULL, "the most halvings"},
+     "see attnum list inverses; sets the others to its own", ALWAYS},
+    {"iterations", PARAMETER_INT, AT(inverse.iterations), SOFT, NULL, "T", INVERTED(ITERATIONS)},
+    {"alpha", PARAMETER_REAL, AT(inverse.alpha), SOFT, NULL, "start, where it is given",
+     INVERTED(BIT(ATN_INVERSE_NR) | HYPERPOWERS)},
+    {"numerator", PARAMETER_REAL, AT(inverse.numerator), SOFT, NULL, "of alpha, over |A|_1^2",
+     INVERTED(SEARCHING | HYPERPOWERS)},
+    {"ridge", PARAMETER_REAL, AT(inverse.ridge), SOFT, NULL, "added to A's diagonal",
+     INVERTED(ITERATIONS)},
+    {"search", PARAMETER_NAME, AT(inverse.search), SOFT, search_names, "which norm halves alpha",
+     INVERTED(NEWTONS)},
+    {"search_limit", PARAMETER_REAL, AT(inverse.search_limit), SOFT, NULL, "halve while above",
+     INVERTED(NEWTONS)},
+    {"search_cap", PARAMETER_INT, AT(inverse.search_cap), SOFT, NULL, "the most halvings",
+     INVERTED(NEWTONS)},
     {"search_accepts_last", PARAMETER_FLAG, AT(inverse.search_accepts_last), SOFT, NULL,
-     "at the cap go on"},
-    {"scope", PARAMETER_NAME, AT(inverse.scope), SOFT, scope_names, "whose norm is alpha's"},
-    {"start", PARAMETER_NAME, AT(inverse.start), SOFT, start_names, "X_0 is alpha times it"},
-    {"interval_low", PARAMETER_REAL, AT(inverse.interval_low), SOFT, NULL, "of chebyshev"},
-    {"interval_high", PARAMETER_REAL, AT(inverse.interval_high), SOFT, NULL, "of chebyshev"},
-    {"rcond", PARAMETER_REAL, AT(inverse.rcond), SOFT, NULL, "cut of eig; below 0: m u"},
-    {"jitter", PARAMETER_REAL, AT(inverse.jitter), SOFT, NULL, "of cholesky; below 0: see header"},
-    {"gradient", PARAMETER_NAME, AT(gradient), SOFT, gradient_names, "of the inverse"},
+     "at the cap go on", INVERTED(NEWTONS)},
+    {"scope", PARAMETER_NAME, AT(inverse.scope), SOFT, scope_names, "whose norm is alpha's",
+     INVERTED(SEARCHING)},
+    {"start", PARAMETER_NAME, AT(inverse.start), SOFT, start_names, "X_0 is alpha times it",
+     INVERTED(HYPERPOWERS | CHEBYSHEV)},
+    {"interval_low", PARAMETER_REAL, AT(inverse.interval_low), SOFT, NULL, "of chebyshev",
+     INVERTED(CHEBYSHEV)},
+    {"interval_high", PARAMETER_REAL, AT(inverse.interval_high), SOFT, NULL, "of chebyshev",
+     INVERTED(CHEBYSHEV)},
+    {"rcond", PARAMETER_REAL, AT(inverse.rcond), SOFT, NULL, "cut of eig; below 0: m u",
+     INVERTED(BIT(ATN_INVERSE_EIG) | BIT(ATN_INVERSE_PIVOTED_CHOLESKY))},
+    {"jitter", PARAMETER_REAL, AT(inverse.jitter), SOFT, NULL, "of cholesky; below 0: see header",
+     INVERTED(BIT(ATN_INVERSE_CHOLESKY))},
+    {"gradient", PARAMETER_NAME, AT(gradient), SOFT, gradient_names, "of the inverse", ALWAYS},
     {"residual", PARAMETER_TENSOR, AT(residual), SOFT | BIT(ATN_NYSTROMFORMER), NULL,
-     "h x k x k filters on V (nystromformer: h x k x 1)"},
+     "h x k x k filters on V (nystromformer: h x k x 1)", ALWAYS},
     /* the others */
-    {"norm", PARAMETER_NAME, AT(sima.norm), BIT(ATN_SIMA), sima_norm_names, "of columns"},
-    {"order", PARAMETER_NAME, AT(sima.order), BIT(ATN_SIMA), order_names, "which product first"},
-    {"epsilon", PARAMETER_REAL, AT(sima.epsilon), BIT(ATN_SIMA), NULL, "least norm"},
-    {"axis", PARAMETER_NAME, AT(xnorm.axis), BIT(ATN_XNORM), axis_names, "of K^T V's norms"},
-    {"epsilon", PARAMETER_REAL, AT(xnorm.epsilon), BIT(ATN_XNORM), NULL, "least norm; 0: none"},
-    {"gamma", PARAMETER_TENSOR, AT(xnorm.gamma), BIT(ATN_XNORM), NULL, "h x 1 x 1; none: 1"},
-    {"e", PARAMETER_TENSOR, AT(linformer.e), BIT(ATN_LINFORMER), NULL, "h x N x r or N x r"},
-    {"f", PARAMETER_TENSOR, AT(linformer.f), BIT(ATN_LINFORMER), NULL, "the same; none: F = E"},
+    {"norm", PARAMETER_NAME, AT(sima.norm), BIT(ATN_SIMA), sima_norm_names, "of columns", ALWAYS},
+    {"order", PARAMETER_NAME, AT(sima.order), BIT(ATN_SIMA), order_names, "which product first",
+     ALWAYS},
+    {"epsilon", PARAMETER_REAL, AT(sima.epsilon), BIT(ATN_SIMA), NULL, "least norm", AT(sima.norm),
+     BIT(ATN_SIMA_L1) | BIT(ATN_SIMA_L2)},
+    {"axis", PARAMETER_NAME, AT(xnorm.axis), BIT(ATN_XNORM), axis_names, "of K^T V's norms",
+     ALWAYS},
+    {"epsilon", PARAMETER_REAL, AT(xnorm.epsilon), BIT(ATN_XNORM), NULL, "least norm; 0: none",
+     ALWAYS},
+    {"gamma", PARAMETER_TENSOR, AT(xnorm.gamma), BIT(ATN_XNORM), NULL, "h x 1 x 1; none: 1",
+     ALWAYS},
+    {"e", PARAMETER_TENSOR, AT(linformer.e), BIT(ATN_LINFORMER), NULL, "h x N x r or N x r",
+     ALWAYS},
+    {"f", PARAMETER_TENSOR, AT(linformer.f), BIT(ATN_LINFORMER), NULL, "the same; none: F = E",
+     ALWAYS},
     {"projection", PARAMETER_TENSOR, AT(performer.projection), BIT(ATN_PERFORMER), NULL,
-     "h x M x d or M x d"},
-    {"features", PARAMETER_NAME, AT(performer.features), BIT(ATN_PERFORMER), feature_names, "phi"},
+     "h x M x d or M x d", ALWAYS},
+    {"features", PARAMETER_NAME, AT(performer.features), BIT(ATN_PERFORMER), feature_names, "phi",
+     ALWAYS},
     {"stabilise", PARAMETER_FLAG, AT(performer.stabilise), BIT(ATN_PERFORMER), NULL,
-     "take the maximum off"},
+     "take the maximum off", AT(performer.features), BIT(ATN_FEATURES_EXP)},
     {"feature_epsilon", PARAMETER_REAL, AT(performer.feature_epsilon), BIT(ATN_PERFORMER), NULL,
-     "added to features"},
+     "added to features", ALWAYS},
     {"denominator_epsilon", PARAMETER_REAL, AT(performer.denominator_epsilon), BIT(ATN_PERFORMER),
-     NULL, "added to the sum"},
-    {"projection", PARAMETER_TENSOR, AT(rff.projection), BIT(ATN_RFF), NULL, "h x M x d or M x d"},
+     NULL, "added to the sum", ALWAYS},
+    {"projection", PARAMETER_TENSOR, AT(rff.projection), BIT(ATN_RFF), NULL, "h x M x d or M x d",
+     ALWAYS},
     {"landmarks", PARAMETER_INTEGER, AT(nystromformer.landmarks), BIT(ATN_NYSTROMFORMER), NULL,
-     "m, segments"},
+     "m, segments", ALWAYS},
     {"inverse", PARAMETER_NAME, AT(nystromformer.inverse), BIT(ATN_NYSTROMFORMER), nystrom_names,
-     "Z"},
+     "Z", ALWAYS},
     {"iterations", PARAMETER_INT, AT(nystromformer.iterations), BIT(ATN_NYSTROMFORMER), NULL,
-     "of Z"},
+     "of Z", AT(nystromformer.inverse), BIT(ATN_NYSTROM_ORIGINAL) | BIT(ATN_NYSTROM_EXACT)},
     {"rcond", PARAMETER_REAL, AT(nystromformer.rcond), BIT(ATN_NYSTROMFORMER), NULL,
-     "cut of pinv; below 0: m u"},
+     "cut of pinv; below 0: m u", AT(nystromformer.inverse), BIT(ATN_NYSTROM_PINV)},
     {"temperature", PARAMETER_TENSOR, AT(xca.temperature), BIT(ATN_XCA), NULL,
-     "tau, h x 1 x 1; none: 1"},
-    {"epsilon", PARAMETER_REAL, AT(xca.epsilon), BIT(ATN_XCA), NULL, "least norm"},
-    {"form", PARAMETER_NAME, AT(elu.form), BIT(ATN_ELU), elu_names, "of 1 + elu"},
-    {"epsilon", PARAMETER_REAL, AT(elu.epsilon), BIT(ATN_ELU), NULL, "added to the sum"},
+     "tau, h x 1 x 1; none: 1", ALWAYS},
+    {"epsilon", PARAMETER_REAL, AT(xca.epsilon), BIT(ATN_XCA), NULL, "least norm", ALWAYS},
+    {"form", PARAMETER_NAME, AT(elu.form), BIT(ATN_ELU), elu_names, "of 1 + elu", ALWAYS},
+    {"epsilon", PARAMETER_REAL, AT(elu.epsilon), BIT(ATN_ELU), NULL, "added to the sum", ALWAYS},
     {"weighting", PARAMETER_NAME, AT(cosformer.weighting), BIT(ATN_COSFORMER), cosine_names,
-     "by distance"},
+     "by distance", ALWAYS},
     {"length", PARAMETER_INTEGER, AT(cosformer.length), BIT(ATN_COSFORMER), NULL,
-     "M of 1d; 0: max(n, n_k)"},
-    {"epsilon", PARAMETER_REAL, AT(cosformer.epsilon), BIT(ATN_COSFORMER), NULL, "least sum"},
-    {"rotations", PARAMETER_TENSOR, AT(lsh.rotations), BIT(ATN_LSH), NULL,
-     "rounds x d x buckets/2"},
+     "M of 1d; 0: max(n, n_k)", AT(cosformer.weighting), BIT(ATN_COSINE_1D)},
+    {"epsilon", PARAMETER_REAL, AT(cosformer.epsilon), BIT(ATN_COSFORMER), NULL, "least sum",
+     ALWAYS},
+    {"rotations", PARAMETER_TENSOR, AT(lsh.rotations), BIT(ATN_LSH), NULL, "rounds x d x buckets/2",
+     ALWAYS},
     {"buckets", PARAMETER_BUCKETS, AT(lsh.buckets), BIT(ATN_LSH), NULL,
-     "b x h x rounds x n, instead of rotations"},
-    {"chunk", PARAMETER_INTEGER, AT(lsh.chunk), BIT(ATN_LSH), NULL, "tokens per chunk"},
-    {"self_logit", PARAMETER_REAL, AT(lsh.self_logit), BIT(ATN_LSH), NULL, "of a token to itself"},
-    {NULL, PARAMETER_INT, 0, 0, NULL, NULL},
+     "b x h x rounds x n, instead of rotations", ALWAYS},
+    {"chunk", PARAMETER_INTEGER, AT(lsh.chunk), BIT(ATN_LSH), NULL, "tokens per chunk", ALWAYS},
+    {"self_logit", PARAMETER_REAL, AT(lsh.self_logit), BIT(ATN_LSH), NULL, "of a token to itself",
+     ALWAYS},
+    {NULL, PARAMETER_INT, 0, 0, NULL, NULL, ALWAYS},
 };
 
 bool parameter_is_of(const parameter *p, atn_operator op)
 {
     return p->operators & BIT(op);
+}
+
+/* The choice on which a parameter depends, by its number. */
+static int choice_for(const parameter *p, const atn_attention_desc *desc)
+{
+    return *(const int *)((const char *)desc + p->chooser);
+}
+
+bool parameter_is_used(const parameter *p, const atn_attention_desc *desc)
+{
+    return parameter_is_of(p, desc->op) && (!p->chosen || p->chosen & BIT(choice_for(p, desc)));
 }
 
 /* ---- Values ---- */
@@ -303,6 +369,26 @@ static int report_unknown(const char *text, size_t length, atn_operator op)
     return EXIT_USAGE;
 }
 
+/* A parameter that the choices made do not use: a kernel for which it is claimed does something
+ * else. */
+static int report_unused(const parameter *p, const atn_attention_desc *desc)
+{
+    const parameter *by = parameters;
+    while (by->offset != p->chooser || !parameter_is_of(by, desc->op))
+        by++;
+    char *with = must_format("%s", "");
+    for (int i = 0; by->choices[i]; i++)
+        if (p->chosen & BIT(i)) {
+            char *longer = must_format("%s%s%s", with, *with ? ", " : "", by->choices[i]);
+            free(with);
+            with = longer;
+        }
+    report_error("%s %s: %s=%s does not use it; expected %s=%s", origin, p->name, by->name,
+                 by->choices[choice_for(p, desc)], by->name, with);
+    free(with);
+    return EXIT_USAGE;
+}
+
 static bool sets_inverse(const parameter *p)
 {
     return p && p->offset == AT(inverse.method) && p->operators == SOFT;
@@ -323,6 +409,12 @@ int parameters_set(const text_list *given, subject *to)
             if (p && pass == 0 && code == EXIT_PASS && sets_inverse(p))
                 to->c.reference.inverse = atn_inverse_defaults(to->c.reference.inverse.method);
         }
+    for (int i = 0; i < given->count && code == EXIT_PASS; i++) {
+        const char *text = given->items[i];
+        const parameter *p = find(text, strcspn(text, "="), to->c.choice.op);
+        if (!parameter_is_used(p, &to->c.reference))
+            code = report_unused(p, &to->c.reference);
+    }
     return code;
 }
 

@@ -171,13 +171,33 @@ static int64_t heads_per_batch(const attention_case *c, result_kind kind)
     return kind >= RESULT_PARAMETERS ? result_heads(c, kind) : c->shape.heads;
 }
 
+/* Heads of which nothing can be said. */
+static int64_t count_skipped(int64_t heads, const judgement *all)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < heads; i++)
+        count += all[i].verdict == REF_SKIPPED;
+    return count;
+}
+
+/* The next head that is listed: one that does not pass, the worst first, then those of which
+ * nothing can be said. */
+static int64_t next_head(int64_t heads, const judgement *all, const bool *shown)
+{
+    int64_t at = worst_head(heads, all, shown);
+    for (int64_t i = 0; i < heads && all[at].verdict == REF_PASS; i++)
+        if (!shown[i] && all[i].verdict == REF_SKIPPED)
+            return i;
+    return at;
+}
+
 table *heads_table(const subject *s, result_kind kind, const result_verdict *v)
 {
     int64_t heads = result_heads(&s->judged, kind), per_batch = heads_per_batch(&s->judged, kind);
     bool *shown = must_allocate((size_t)heads, sizeof *shown);
     table *t = table_create(columns, SHOWN);
     for (int64_t i = 0; i < heads && i < MANY_HEADS; i++) {
-        int64_t at = heads > MANY_HEADS ? worst_head(heads, v->heads, shown) : i;
+        int64_t at = heads > MANY_HEADS ? next_head(heads, v->heads, shown) : i;
         shown[at] = true;
         put_head(t, &v->heads[at], at / per_batch, at % per_batch);
     }
@@ -185,12 +205,18 @@ table *heads_table(const subject *s, result_kind kind, const result_verdict *v)
     return t;
 }
 
-char *heads_text(const subject *s, result_kind kind)
+char *heads_text(const subject *s, result_kind kind, const result_verdict *v)
 {
-    int64_t heads = result_heads(&s->judged, kind);
-    return heads > MANY_HEADS
-               ? must_format("the worst %d of %" PRId64 " heads\n", MANY_HEADS, heads)
-               : NULL;
+    int64_t heads = result_heads(&s->judged, kind), skipped = count_skipped(heads, v->heads);
+    char *worst = heads > MANY_HEADS
+                      ? must_format("the worst %d of %" PRId64 " heads\n", MANY_HEADS, heads)
+                      : NULL;
+    if (skipped == 0 || skipped == heads)
+        return worst;
+    char *text = must_format("%snothing can be said of %" PRId64 " of %" PRId64 " heads\n",
+                             worst ? worst : "", skipped, heads);
+    free(worst);
+    return text;
 }
 
 /* Why it is compared with this answer. */
@@ -256,7 +282,7 @@ char *ratio_text(const subject *s)
 void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t)
 {
     int64_t heads = result_heads(&s->c, kind), per_batch = heads_per_batch(&s->c, kind);
-    char *basis = basis_text(s, kind, v), *some = heads_text(s, kind), *ratio = ratio_text(s);
+    char *basis = basis_text(s, kind, v), *some = heads_text(s, kind, v), *ratio = ratio_text(s);
     table *shown = heads_table(s, kind, v);
     report_text("\n%s, %s", result_name(kind), basis);
     table_print(shown, table_rows(shown), report_stream());

@@ -27,10 +27,10 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
 char *subject_text(const subject *s);
 /* What a result is compared with. */
 char *basis_text(const subject *s, result_kind kind, const result_verdict *v);
-/* The heads, or the worst if there are many; a note that says so, or null; and what the columns
- * mean. */
+/* The heads, or the worst if there are many; a note that says so and how many are skipped, or null;
+ * and what the columns mean. */
 table *heads_table(const subject *s, result_kind kind, const result_verdict *v);
-char *heads_text(const subject *s, result_kind kind);
+char *heads_text(const subject *s, result_kind kind, const result_verdict *v);
 char *ratio_text(const subject *s);
 /* The findings, and a remark on them; null: none. */
 table *findings_table(int count, const finding *findings);

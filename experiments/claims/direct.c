@@ -124,11 +124,16 @@ double direct_worst(double so_far, double next)
     return isnan(so_far) || next <= so_far ? so_far : next;
 }
 
+double direct_least(double so_far, double next)
+{
+    return isnan(so_far) || next >= so_far ? so_far : next;
+}
+
 const value_range range_empty = {INFINITY, -INFINITY};
 
 void range_widen(value_range *r, double value)
 {
-    r->least = isnan(value) || value < r->least ? value : r->least;
+    r->least = direct_least(r->least, value);
     r->most = direct_worst(r->most, value);
 }
 

@@ -41,8 +41,9 @@ void direct_multiply_transposed(int64_t rows, int64_t inner, int64_t cols, const
 /* The Euclidean norm of x[0], x[step], ..., `count` numbers, in long double. */
 double direct_norm(int64_t count, int64_t step, const double *x);
 
-/* The larger of both; NaN if either is. */
+/* The larger and the smaller of both; NaN if either is. */
 double direct_worst(double so_far, double next);
+double direct_least(double so_far, double next);
 
 /* The range of some values; both ends are NaN once a value is. */
 typedef struct {

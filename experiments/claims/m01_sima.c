@@ -18,7 +18,7 @@ static double largest_entry(int64_t count, const double *matrix)
 {
     double largest = 0;
     for (int64_t i = 0; i < count; i++)
-        largest = fabs(matrix[i]) <= largest ? largest : fabs(matrix[i]);
+        largest = direct_worst(largest, fabs(matrix[i]));
     return largest;
 }
 
@@ -71,12 +71,12 @@ static int judge_m01(const claim_run *run, verdict *v)
         if (code != EXIT_PASS)
             return code;
         fprintf(v->notes, "| %g | %.6g | %.6g |\n", rests[i], largest, sum);
-        most = largest <= most ? most : largest;
-        most_sum = sum <= most_sum ? most_sum : sum;
+        most = direct_worst(most, largest);
+        most_sum = direct_worst(most_sum, sum);
         if (rests[i] == 0)
             at_zero = largest;
         else
-            elsewhere = largest <= elsewhere ? elsewhere : largest;
+            elsewhere = direct_worst(elsewhere, largest);
     }
     fprintf(v->notes, "\nOne row of Q = K is 1 in all %d channels, %d tokens.\n", WIDTH, TOKENS);
     bool bounded = most <= WIDTH + rounding && most_sum <= WIDTH + rounding * TOKENS;
@@ -284,8 +284,8 @@ static time_shares collect_shares(const table *t, const char *a, bool exps, FILE
                 100 * fmin(ends[0], ends[1]), 100 * fmax(ends[0], ends[1]));
         found.first = found.points++ == 0 ? share : found.first;
         found.last = share;
-        found.least = fmin(found.least, fmin(ends[0], ends[1]));
-        found.most = fmax(found.most, fmax(ends[0], ends[1]));
+        found.least = direct_least(found.least, fmin(ends[0], ends[1]));
+        found.most = direct_worst(found.most, fmax(ends[0], ends[1]));
     }
     return found;
 }

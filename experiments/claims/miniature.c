@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "claims/direct.h"
 #include "common/report.h"
 #include "common/resources.h"
 #include "train/seeds.h"
@@ -208,7 +209,7 @@ void miniature_matrices(const claim_run *run, verdict *v)
         singular_f32 += cell_integer(t, row, "rank_f32") < cell_integer(t, row, "m");
         converged += cell_real(t, row, "inverse_residual") < 1e-3;
         double found = cell_real(t, row, "residual");
-        residual = isnan(found) || found > residual ? found : residual; /* NaN stays */
+        residual = direct_worst(residual, found);
     }
     fprintf(v->notes,
             "\nIn miniature, one trained network of soft/code, one seed (networks/epochs): of "

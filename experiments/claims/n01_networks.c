@@ -403,7 +403,7 @@ static double largest_gap(const table *t, const char *paper, const char *quantit
         fprintf(notes, "| %s | %s | %" PRId64 " | %.3g | %.3g |\n", paper, quantity,
                 cell_integer(t, row, "m"), cell_real(t, row, "printed"),
                 cell_real(t, row, "counted"));
-        largest = isnan(largest) || gap <= largest ? largest : gap;
+        largest = direct_worst(largest, gap);
     }
     return largest;
 }

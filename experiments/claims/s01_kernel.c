@@ -351,7 +351,7 @@ static int tabulate_line(const claim_run *run, verdict *v, double *ratio, double
         if (lines[i].distance == ATN_DISTANCE_DIRECT)
             *ratio = direct_worst(*ratio, explained);
         else if (lines[i].distance == ATN_DISTANCE_EXPANDED)
-            *expanded = fmin(*expanded, lowest);
+            *expanded = direct_least(*expanded, lowest);
     }
     return EXIT_PASS;
 }

@@ -72,9 +72,9 @@ static int judge_s10(const claim_run *run, verdict *v)
         fprintf(v->notes, "| %g | %.3g | %.6ge%+.0f |\n", starts[i], residual,
                 pow(10, predicted - power), power);
         if (starts[i] < 2)
-            most_inside = residual <= most_inside ? most_inside : residual;
+            most_inside = direct_worst(most_inside, residual);
         else
-            least_outside = residual >= least_outside ? least_outside : residual;
+            least_outside = direct_least(least_outside, residual);
     }
     bool converges_inside = most_inside <= 1e-12, fails_outside = least_outside > 0.1;
     v->kind = converges_inside ? VERDICT_HOLDS : VERDICT_FAILS;
@@ -145,7 +145,7 @@ static int largest_share(int64_t m, const double *a, double *share)
         double sum = 0;
         for (int64_t j = 0; j < m; j++)
             sum += a[i * m + j];
-        norm = fmax(norm, sum);
+        norm = direct_worst(norm, sum);
     }
     atn_status status = ref_eigenvalues(m, a, lambda, NULL, NULL);
     *share = lambda[0] / norm;
@@ -198,7 +198,7 @@ static start_summary summarise_starts(const table *t, const char *rule, bool bou
             continue;
         double residual = cell_real(t, row, "residual_t20");
         s.rows++;
-        s.least = residual >= s.least ? s.least : residual;
+        s.least = direct_least(s.least, residual);
         s.most = direct_worst(s.most, residual);
     }
     return s;

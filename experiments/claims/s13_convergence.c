@@ -110,9 +110,9 @@ static int tabulate_lines(const claim_run *run, verdict *v, line_summary *s)
         double jitter = r.most / r.errors[r.best];
         fprintf(v->notes, "| 1 − 2^−%d | %.2g | %.2g | %d | %.2g | %.3g |\n", s13_spacings[i],
                 lowest, r.errors[r.best], r.best, r.most, jitter);
-        s->least_lowest = fmin(s->least_lowest, lowest);
-        s->most_lowest = fmax(s->most_lowest, lowest);
-        s->least_jitter = fmin(s->least_jitter, jitter);
+        s->least_lowest = direct_least(s->least_lowest, lowest);
+        s->most_lowest = direct_worst(s->most_lowest, lowest);
+        s->least_jitter = direct_least(s->least_jitter, jitter);
         s->most_jitter = direct_worst(s->most_jitter, jitter);
         s->most = direct_worst(s->most, r.most);
     }
@@ -511,11 +511,11 @@ static void add_stage(stage_summary *s, const table *t, int64_t row)
     s->on_range += cell_integer(t, row, "samples_on_range");
     if (range <= s14_level) {
         s->converged++;
-        s->converged_condition = fmax(s->converged_condition, condition);
+        s->converged_condition = direct_worst(s->converged_condition, condition);
         return;
     }
     if (cell_integer(t, row, "samples_on_range") == 0)
-        s->open_condition = fmin(s->open_condition, condition);
+        s->open_condition = direct_least(s->open_condition, condition);
     s->most_range = direct_worst(s->most_range, range);
 }
 
@@ -577,7 +577,7 @@ static photograph_summary summarise_photographs(const claim_run *run, const char
             double error = cell_real(t, row, "attention_error_mean");
             s.matrices += cell_integer(t, row, "samples");
             s.converged += cell_integer(t, row, "samples_on_range");
-            s.least_error = fmin(s.least_error, error);
+            s.least_error = direct_least(s.least_error, error);
             s.most_error = direct_worst(s.most_error, error);
         }
     }
@@ -826,7 +826,8 @@ static floor_summary summarise_floors(const claim_run *run, const char *sampling
             s.matrices++;
             for (int j = 0; j < PRECISIONS; j++)
                 s.lost[j] += !(least > floor * roundoff[j]);
-            s.least_condition = fmin(s.least_condition, most * cell_real(t, row, "pinv_norm"));
+            s.least_condition =
+                direct_least(s.least_condition, most * cell_real(t, row, "pinv_norm"));
             s.most_condition =
                 direct_worst(s.most_condition, most * cell_real(t, row, "pinv_norm"));
         }

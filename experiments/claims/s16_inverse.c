@@ -158,7 +158,7 @@ static void add_mode(mode_summary *s, const mode_gradient *mode, double lambda)
             s->example_lambda = lambda;
         }
         s->open_wrong += mode->eq12 * mode->exact < 0;
-        s->open_error = error >= s->open_error ? s->open_error : error;
+        s->open_error = direct_least(s->open_error, error);
     }
 }
 
@@ -229,9 +229,9 @@ static void add_gradients(const claim_run *run, const table *t, gradient_summary
             s->converged_error = direct_worst(s->converged_error, error);
         } else {
             s->open++;
-            s->least_error = fmin(s->least_error, error);
+            s->least_error = direct_least(s->least_error, error);
             s->most_error = direct_worst(s->most_error, error);
-            s->least_cosine = fmin(s->least_cosine, cosine);
+            s->least_cosine = direct_least(s->least_cosine, cosine);
             s->most_cosine = direct_worst(s->most_cosine, cosine);
         }
         if (cell_integer(t, row, "seed") == (int64_t)run->seed)
@@ -375,7 +375,7 @@ static void add_speed(speed_summary *s, const table *t, int64_t row, verdict *v)
         s->dirty = -1;
     else if (s->dirty >= 0)
         s->dirty += cell_integer(t, row, "dirty");
-    s->least = median >= s->least ? s->least : median;
+    s->least = direct_least(s->least, median);
     s->most = direct_worst(s->most, median);
     s->memory_differs += more < iterate_bytes(m);
     fprintf(v->notes,
@@ -505,9 +505,9 @@ static inverse_summary summarise_inverse(const table *t, const char *name)
             continue;
         double residual = cell_real(t, row, "residual_mean");
         double range = cell_real(t, row, "range_residual_mean");
-        s.least = fmin(s.least, residual);
+        s.least = direct_least(s.least, residual);
         s.most = direct_worst(s.most, residual);
-        s.least_range = fmin(s.least_range, range);
+        s.least_range = direct_least(s.least_range, range);
         s.most_range = direct_worst(s.most_range, range);
     }
     return s;

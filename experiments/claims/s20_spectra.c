@@ -76,12 +76,12 @@ static int judge_s20(const claim_run *run, verdict *v)
         rows[other]++;
         outside[other] += !spectrum_is_stochastic(t, row);
         if (other)
-            lowest = fmin(lowest, cell_real(t, row, "lowest"));
+            lowest = direct_least(lowest, cell_real(t, row, "lowest"));
         norms += !other && cell_real(t, row, "norm") > 1 + cell_real(t, row, "allowance");
         double over_root = cell_real(t, row, "norm_over_root");
         bool trained = strncmp(cell_text(t, row, "input"), "trained:", 8) == 0;
-        share = fmax(share, other ? 0 : over_root);
-        trained_share = fmax(trained_share, other && trained ? over_root : 0);
+        share = direct_worst(share, other ? 0 : over_root);
+        trained_share = direct_worst(trained_share, other && trained ? over_root : 0);
     }
     int code = second_eigenvalue(run, apart, swapped, &crossed);
     v->kind = rows[0] == 0 || outside[0] > 0 ? VERDICT_FAILS
@@ -143,7 +143,7 @@ static int both_norms(int64_t m, const double *f, double *norm2, double *norm1)
         double sum = 0;
         for (int64_t j = 0; j < m; j++)
             sum += fabs(f[i * m + j]);
-        *norm1 = sum <= *norm1 ? *norm1 : sum;
+        *norm1 = direct_worst(*norm1, sum);
     }
     atn_status status = ref_spectral_norm(m, m, f, norm2);
     if (status == ATN_OK)
@@ -206,8 +206,8 @@ static int judge_s24(const claim_run *run, verdict *v)
         if (code != EXIT_PASS)
             return code;
         fprintf(v->notes, "| %" PRId64 " | %.6f | %.6f |\n", sizes[i], first, second);
-        most_first = first <= most_first ? most_first : first;
-        most_second = second <= most_second ? most_second : second;
+        most_first = direct_worst(most_first, first);
+        most_second = direct_worst(most_second, second);
     }
     const double rounding = 10 * 49 * 0x1p-53;
     bool holds = most_first <= 1 + rounding && most_second <= 1 + rounding;
@@ -421,7 +421,7 @@ static int judge_s27(const claim_run *run, verdict *v)
             double exponent = growth_exponent(run, i, grown_norms[j].landmarks,
                                               grown_norms[j].operator, grown_norms[j].inverse);
             fprintf(v->notes, isnan(exponent) ? " below the floor |" : " %.3f |", exponent);
-            least[j] = fmin(least[j], exponent);
+            least[j] = fmin(least[j], exponent); /* NaN below the floor, which counts for nothing */
             most[j] = fmax(most[j], exponent);
         }
         fprintf(v->notes, "\n");
@@ -462,8 +462,8 @@ static int judge_s28(const claim_run *run, verdict *v)
         fprintf(v->notes, "| %s | %.3f | %.3f |\n", grown_inputs[i].name, exponents[0],
                 exponents[1]);
         for (int j = 0; j < 2; j++) {
-            least[j] = fmin(least[j], exponents[j]);
-            most[j] = fmax(most[j], exponents[j]);
+            least[j] = direct_least(least[j], exponents[j]);
+            most[j] = direct_worst(most[j], exponents[j]);
         }
     }
     fprintf(v->notes,
@@ -574,7 +574,7 @@ static void add_overhead(overhead *o, const table *t, int64_t row, verdict *v)
         o->dirty = -1;
     else if (o->dirty >= 0)
         o->dirty += cell_integer(t, row, "dirty");
-    o->least = median >= o->least ? o->least : median;
+    o->least = direct_least(o->least, median);
     o->most = direct_worst(o->most, median);
     fprintf(v->notes, "| %s | %" PRId64 " | %" PRId64 " | %.4g | %.4g to %.4g | %.3g |\n",
             cell_is(t, row, "a_work", "forward") ? "20" : "0", cell_integer(t, row, "n"),

@@ -378,7 +378,7 @@ static gain_summary summarise_gains(const claim_run *run, const char *sampling)
             s.rows++;
             s.smaller += gain > 1;
             s.capped += iterate < exact / 2;
-            s.least_gain = fmin(s.least_gain, of_m);
+            s.least_gain = direct_least(s.least_gain, of_m);
             s.most_gain = direct_worst(s.most_gain, of_m);
             s.most_of_cap = direct_worst(s.most_of_cap, iterate / cell_real(t, row, "iterate_cap"));
         }

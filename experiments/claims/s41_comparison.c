@@ -72,8 +72,8 @@ static void run_nystromformer(const double *a, int steps, double *x)
             down += fabs(a[j * M + i]);
             across += fabs(a[i * M + j]);
         }
-        columns = fmax(columns, down);
-        rows = fmax(rows, across);
+        columns = direct_worst(columns, down);
+        rows = direct_worst(rows, across);
     }
     for (int i = 0; i < COUNT; i++)
         x[i] = a[i % M * M + i / M] / (columns * rows);
@@ -314,7 +314,7 @@ static int approximate_softmax(int64_t n, int64_t m, int64_t d, const double *to
         double rounding = 8.0 * (double)n * atn_dtype_roundoff(ATN_F64) * sizes[i];
         result->sums_apart =
             direct_worst(result->sums_apart, fabs(sums[i] - row_sum(n, &e_hat[i * n])) / rounding);
-        result->least_sum = fmin(result->least_sum, sums[i] / (double)n);
+        result->least_sum = direct_least(result->least_sum, sums[i] / (double)n);
     }
     result->direct = relative_error(n, e, e_hat, sums);
     /* A^-1 D_A D_B^-1 P */

@@ -39,7 +39,7 @@ static int cosine_defect(const claim_run *run, atn_xnorm_axis axis, int64_t n, i
         for (int64_t c = 0; c < d; c++) {
             double lengths = direct_norm(d, 1, q + i * d) * direct_norm(d, d, state + c);
             double apart = fabs(y[i * d + c] - dots[i * d + c] / lengths);
-            *defect = apart <= *defect ? *defect : apart;
+            *defect = direct_worst(*defect, apart);
         }
     free(dots);
     free(state);
@@ -146,7 +146,7 @@ static int judge_u02(const claim_run *run, verdict *v)
             return code;
     }
     for (int i = 2; i < COUNTS; i++)
-        bend = fmax(bend, fabs(counts[i] - 2 * counts[i - 1] + counts[i - 2]));
+        bend = direct_worst(bend, fabs(counts[i] - 2 * counts[i - 1] + counts[i - 2]));
     double slope = (counts[1] - counts[0]) / STEP / WIDTH / WIDTH;
     v->kind = bend == 0 && slope > 0 ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
@@ -278,7 +278,7 @@ static double largest_residual(const table *t, const char *variant, bool full_ra
             full != full_rank)
             continue;
         double residual = cell_real(t, row, "residual");
-        largest = isnan(largest) || residual <= largest ? largest : residual;
+        largest = direct_worst(largest, residual);
     }
     return largest;
 }

@@ -157,8 +157,8 @@ typedef struct {
       "native: the dtypes themselves; bf16, f16, tf32: f32 with every array rounded to it",        \
       .names = storage_names, .count = offsetof(program_options, storage_count))                   \
     X(SAMPLING, "sampling", "LIST", choices, samplings, RESULT,                                    \
-      "how landmarks come from tokens: pool, published, published-centred (see attnum list "       \
-      "samplings)",                                                                                \
+      "how landmarks come from tokens: pool, published, published-centred, trained (see attnum "   \
+      "list samplings)",                                                                           \
       "pool: averages; published: the operator of the published SOFT code with random weights; "   \
       "published-centred: the same of tokens less their mean.",                                    \
       .names = sampling_names, .count = offsetof(program_options, sampling_count))                 \

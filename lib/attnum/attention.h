@@ -145,10 +145,10 @@ typedef struct atn_plan atn_plan;
  *               head's tokens and gradients; lsh: every round's order of the tokens, n d for the
  *               keys (on the CPU) and, for backward, n (d + value_dim)
  *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
- *               tokens (soft: one for each chunk of at least 32 m tokens); others but softmax,
- *               gaussian and lsh: norms and sums over tokens, d value_dim or M value_dim numbers
- *               (performer and rff on the CPU: the transposed projection, too); causal: two
- *               numbers per query
+ *               tokens (soft: one for each chunk of at least 32 m tokens, on CUDA 4 m); others
+ *               but softmax, gaussian and lsh: norms and sums over tokens, d value_dim or
+ *               M value_dim numbers (performer and rff on the CPU: the transposed projection,
+ *               too); causal: two numbers per query
  *   per head    the gradient of every parameter that is given and has one, so for linformer's E
  *               as much as E
  *
@@ -245,7 +245,7 @@ typedef struct {
  * scalar by Y, the derivatives of that scalar by each input and parameter (overwritten, not added
  * to). No forward call is needed before: intermediate results are computed again. With
  * after_forward they are reused, which changes no bit, except that a head whose output was not
- * finite gets NaN (and does not count where heads of a batch are coupled).
+ * finite gets NaN (and is left out of what the heads of a batch share).
  *
  * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks that are tokens
  * (indices, leverage, rpcholesky, greedy) are differentiated as those tokens, kmeans's as means of

@@ -306,7 +306,7 @@ typedef enum { ATN_PARAMETER_LIST(ATN_NAMED_ENTRY) ATN_PARAMETER_COUNT } atn_par
 
 const char *atn_parameter_name(atn_parameter parameter); /* null if out of range */
 
-/* The offset of the tensor in a description. */
+/* This parameter's tensor in a description; null if that is null or the parameter out of range. */
 atn_tensor *atn_attention_parameter(atn_attention_desc *desc, atn_parameter parameter);
 
 #ifdef __cplusplus

@@ -47,9 +47,9 @@ const char *atn_sampling_name(atn_sampling_kind kind); /* null if out of range *
  * chooses m different tokens (kmeans: as seeds) one after the other, in f64 whatever the dtype:
  *
  *   kmeans      the first uniformly, then with probability proportional to the squared distance to
- *               the nearest seed. A Lloyd step gives every token to the nearest centroid (of equals
- *               the first) and makes a centroid the mean of its tokens; one without tokens stays at
- *               its seed.
+ *               the nearest seed. A Lloyd step gives every token to the nearest centroid (ties: the
+ *               first) and makes a centroid the mean of its tokens; one without tokens stays at its
+ *               seed.
  *   leverage    with probability proportional to min(1, r_i / lambda), without replacement, where
  *               r_i = K_ii - k_i^T (A + lambda I)^-1 k_i, A = K(B,B), k_i = K(B, q_i), for m tokens
  *               B drawn uniformly first. With B = Q that is the ridge leverage score
@@ -58,12 +58,12 @@ const char *atn_sampling_name(atn_sampling_kind kind); /* null if out of range *
  *               m^2 2^-50, which the Cholesky factor of A + lambda I needs.
  *   rpcholesky  with probability proportional to the residual r_i = (K - K(Q,L) A^-1 K(L,Q))_ii of
  *               the landmarks L before. r_i <= m 2^-50 is taken for 0: it is rounding.
- *   greedy      the largest residual, of equals the first.
+ *   greedy      the largest residual (ties: the first).
  *
  * A draw takes a number u in [0, 1) and gives the first token i with p_1 + ... + p_i > u, p_i the
  * probabilities of the tokens. A token equal to a landmark is drawn only when no others are left.
  * Where no token has a positive weight (or a sum overflows) u is not used: the token with the
- * largest weight is taken, the first of equals, among those that equal no landmark or, if there are
+ * largest weight is taken (ties: the first), among those that equal no landmark or, if there are
  * none, among the others. */
 
 /* Fields a kind does not name are ignored. Weights have the dtype of the tokens. */

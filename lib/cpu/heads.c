@@ -393,15 +393,18 @@ static bool finite_rows(const head *h, int64_t rows, int64_t cols, const real *x
 
 static bool finite_inputs(const call *c, const head *h)
 {
+    /* with K = Q two masks may leave other tokens as keys than as queries */
+    bool keys_are_queries = !c->in->k && c->in->query_mask == c->in->key_mask;
     return finite_rows(h, h->n, h->d, h->q, h->q_stride) &&
-           (!c->in->k || finite_rows(h, h->n_k, h->d, h->k, h->k_stride)) &&
+           (keys_are_queries || finite_rows(h, h->n_k, h->d, h->k, h->k_stride)) &&
            finite_rows(h, h->n_k, h->dv, h->v, h->v_stride);
 }
 
-/* Whether the operator itself makes NaN or infinity of those in Q, K, V and dY. */
-static bool propagates(const call *c, const head *h)
+/* Whether the operator itself makes NaN or infinity of those in Q, K, V and dY: not with masks,
+ * which may leave no query, no key, or tokens whose partner is padding. */
+static bool propagates(const call *c)
 {
-    return c->op->propagates && h->n > 0;
+    return c->op->propagates && !masked(c);
 }
 
 static void fill_nan(int64_t rows, int64_t cols, real *a, int64_t stride)
@@ -418,7 +421,7 @@ static void before(const call *c, int64_t piece)
     if (c->after_forward)
         return;
     head h = open_head(c, piece);
-    c->heads->nonfinite[piece] = !propagates(c, &h) && !c->op->searches && !finite_inputs(c, &h);
+    c->heads->nonfinite[piece] = !propagates(c) && !c->op->searches && !finite_inputs(c, &h);
     if (!c->heads->nonfinite[piece] && c->op->before)
         c->op->before(&h);
 }
@@ -594,7 +597,7 @@ static void backward(const call *c, int64_t piece)
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
     /* not before join: a head's dY does not change what forward computes of the others */
-    if (!propagates(c, &h) && !c->op->searches &&
+    if (!propagates(c) && !c->op->searches &&
         !finite_rows(&h, h.n, h.dv, h.grad_out, h.grad_out_stride)) {
         c->heads->nonfinite[piece] = 1;
         return;

@@ -257,6 +257,40 @@ expect_exit 1
 sed -n '/^what else/{n;p;}' stdout | grep -q "called Fortran's.*explains it"
 check "the order is named" $?
 
+# ---- of many heads, those of which nothing can be said are listed before those that pass ----
+attnum check --emit-case crowd --operator sima/paper --heads 20 --n 4 --d 8
+for name in tokens keys; do
+    { tail -c 2560 "crowd/sima-paper/$name.npy" | head -c 2432; head -c 128 /dev/zero; } | npy "crowd_$name.npy" '<f4' '1, 20, 4, 8'
+done
+attnum check --operator sima/paper --tokens crowd_tokens.npy --keys crowd_keys.npy --layout bhnd \
+    --values crowd/sima-paper/values.npy --output crowd/sima-paper/output.npy --html crowd.html
+expect_exit 0
+expect_stdout 'the worst 16 of 20 heads'
+expect_stdout 'nothing can be said of 1 of 20 heads'
+expect_stdout 'skipped'
+expect_stdout 'output (exact): pass'
+grep -q 'nothing can be said of 1 of 20 heads' crowd.html
+check "the page says so" $?
+
+# ---- what would be ignored is refused ----
+attnum check $(forward softmax/attention) --scale 0.001
+expect_usage '--scale: softmax takes none'
+attnum check $(forward sima/paper) --distance expanded
+expect_usage '--distance: sima takes none'
+attnum check $(forward soft/code | sed 's/--param stride=2//') --param count=9
+expect_usage '--param count: sampling=pool does not use it; expected sampling=indices, first'
+attnum check $(forward soft/code) --param rcond=1e-3
+expect_usage '--param rcond: inverse=nr-soft does not use it; expected inverse=eig, pivoted-cholesky'
+attnum check --emit-case ignored --operator soft/code --param sampling=first,stride=2
+expect_usage '--param stride: sampling=first does not use it'
+tail -c 2048 cases/sima-paper/grad_values.npy | npy double.npy '<f8' '1, 2, 16, 8'
+tail -c 1024 cases/sima-paper/tokens.npy | npy single.npy '<f4' '1, 2, 16, 8'
+gradients='--grad-output cases/sima-paper/grad_output.npy --gradient values=double.npy'
+attnum check $sima --output single.npy $gradients
+expect_usage '--dtype: missing; the results are in files of several types'
+attnum check $sima --output single.npy $gradients --dtype f32
+expect_exit 1
+
 # ---- the page: whole or not at all, well formed, and it asks for nothing outside it ----
 name="<script>&\"it's\".npy"
 cp tile.npy "$name"

@@ -452,6 +452,98 @@ Test(check, every_statistic_has_both_sides)
     }
 }
 
+enum { FEW = 8 };
+
+/* A yardstick of FEW x FEW numbers about 1 in f32, in which a relative error of 1e-6 FAILs; times
+ * `scale`. */
+static yardstick few_numbers(double scale, double *want, double noise[NOISES][FEW * FEW])
+{
+    yardstick y = {.rows = FEW,
+                   .cols = FEW,
+                   .want = want,
+                   .kappa = 1,
+                   .rounding = 0x1p-24,
+                   .unit = 0x1p-24,
+                   .stages = 1,
+                   .reach = {.noises = NOISES}};
+    for (int i = 0; i < FEW * FEW; i++) {
+        want[i] = scale * walsh(17, (unsigned)i); /* its rows differ */
+        for (int k = 0; k < NOISES; k++) {
+            noise[k][i] = scale * walsh(8U + (unsigned)k, (unsigned)i);
+            y.reach.noise[k] = noise[k];
+        }
+    }
+    return y;
+}
+
+static ref_verdict few_verdict(const yardstick *y, const double *got)
+{
+    bounds b = find_bounds(y);
+    return judge_head(y, &b, got).verdict;
+}
+
+/* NaN and infinity FAIL, however large the error of the answer that they are compared with may be;
+ * a finite error within it is not judged. */
+Test(check, what_is_not_finite_fails_against_any_baseline)
+{
+    double want[FEW * FEW], noise[NOISES][FEW * FEW], got[FEW * FEW];
+    yardstick y = few_numbers(1, want, noise);
+    y.kappa = y.own = INFINITY;
+    static const double wrong[] = {NAN, INFINITY, -INFINITY, 5};
+    for (int i = 0; i < 4; i++) {
+        memcpy(got, want, sizeof got);
+        got[9] = wrong[i];
+        cr_expect_eq(few_verdict(&y, got), i < 3 ? REF_FAIL : REF_SKIPPED, "%g", wrong[i]);
+    }
+}
+
+/* Where the library's run that stores everything in a narrow type overflows, NaN is excused only if
+ * good kernels store everything in it. */
+Test(check, another_run_excuses_no_nan)
+{
+    double want[FEW * FEW], noise[NOISES][FEW * FEW], got[FEW * FEW];
+    double fine[FEW * FEW] = {0}, overflows[FEW * FEW] = {NAN};
+    for (int wide = 0; wide < 2; wide++)
+        for (int narrow = 0; narrow < 2; narrow++)
+            for (int written = 0; written < 2; written++) {
+                yardstick y = few_numbers(1, want, noise);
+                y.wide = wide;
+                y.summed = 0x1p-24;
+                y.reach.runs = y.reach.writtens = 1;
+                y.reach.errors[0] = narrow ? overflows : fine;
+                y.reach.written[0] = written ? overflows : fine;
+                memcpy(got, want, sizeof got);
+                got[0] = NAN;
+                bool excused = wide ? written : narrow;
+                cr_expect_eq(few_verdict(&y, got), excused ? REF_SKIPPED : REF_FAIL,
+                             "%d, the runs: %d, %d", wide, narrow, written);
+            }
+}
+
+/* Answers of any size are judged alike, or not at all where squares leave the range of f64. */
+Test(check, small_and_large_answers)
+{
+    static const double scales[] = {1e-170, 1e-134, 1e-130, 1e-100, 1, 1e100, 1e130, 1e134, 1e170};
+    double want[FEW * FEW], noise[NOISES][FEW * FEW], got[FEW * FEW];
+    yardstick y = few_numbers(1, want, noise);
+    const bounds at_1 = find_bounds(&y);
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        bool judged = scales[i] > 1e-132 && scales[i] < 1e132;
+        y = few_numbers(scales[i], want, noise);
+        const bounds b = find_bounds(&y);
+        for (int at = 0; judged && at < MOST_STATISTICS; at++)
+            cr_expect(fabs(b.bound[at] / scales[i] - at_1.bound[at]) <= 1e-9 * at_1.bound[at],
+                      "%g: bound %d is %g instead of %g", scales[i], at, b.bound[at] / scales[i],
+                      at_1.bound[at]);
+        cr_expect_eq(few_verdict(&y, want), judged ? REF_PASS : REF_SKIPPED, "%g", scales[i]);
+        for (int j = 0; j < FEW * FEW; j++)
+            got[j] = -want[j];
+        ref_verdict verdict = few_verdict(&y, got);
+        cr_expect(verdict == REF_FAIL || (!judged && verdict == REF_SKIPPED), "%g: %s", scales[i],
+                  ref_verdict_name(verdict));
+    }
+}
+
 /* Noise counts by its root mean square, and for more the fewer numbers it is made of. */
 Test(check, noise_is_what_is_reached)
 {
@@ -1930,15 +2022,30 @@ Test(check, heads_of_a_map_pass_up_to_their_bound)
     map_free(&m);
 }
 
-/* As many heads as are listed one by one need no words; one more does. */
+/* As many heads as are listed one by one need no words, if something can be said of all or of none;
+ * one more does. */
 Test(check, many_heads_are_said_to_be_the_worst)
 {
-    subject s = {.judged.shape = {1, 16, TOKENS, WIDTH, WIDTH, TOKENS}};
-    cr_expect_null(heads_text(&s, RESULT_OUTPUT));
-    s.judged.shape.heads = 17;
-    char *text = heads_text(&s, RESULT_OUTPUT);
-    cr_expect(text && strcmp(text, "the worst 16 of 17 heads\n") == 0, "%s", text ? text : "");
-    free(text);
+    static const struct {
+        int heads, skipped;
+        const char *text;
+    } cases[] = {
+        {16, 0, ""},
+        {16, 16, ""},
+        {16, 1, "nothing can be said of 1 of 16 heads\n"},
+        {17, 0, "the worst 16 of 17 heads\n"},
+        {17, 2, "the worst 16 of 17 heads\nnothing can be said of 2 of 17 heads\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        subject s = {.judged.shape = {1, cases[i].heads, TOKENS, WIDTH, WIDTH, TOKENS}};
+        judgement heads[17] = {{.verdict = REF_PASS}};
+        for (int j = 0; j < cases[i].skipped; j++)
+            heads[cases[i].heads - 1 - j].verdict = REF_SKIPPED;
+        const result_verdict v = {.heads = heads};
+        char *text = heads_text(&s, RESULT_OUTPUT, &v);
+        cr_expect_str_eq(text ? text : "", cases[i].text);
+        free(text);
+    }
 }
 
 /* ---- What was read in the place of the inputs ---- */

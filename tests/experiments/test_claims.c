@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "claims/claims.h"
+#include "claims/direct.h"
 #include "claims/report.h"
 #include "common/files.h"
 #include "common/report.h"
@@ -230,6 +231,27 @@ Test(claims, the_largest_row_is_found_and_a_nan_is_the_largest)
     cr_expect(largest_row(empty, "value", NULL, NULL) == -1);
     table_free(empty);
     table_free(t);
+}
+
+/* A verdict on the largest or the smallest of some numbers must not lose a NaN among them. */
+Test(claims, extremes_are_nan_once_a_number_is)
+{
+    static const double numbers[][3] = {
+        {1, 2, 3}, {3, 2, 1}, {NAN, 2, 3}, {1, NAN, 3}, {1, 2, NAN}};
+    for (int i = 0; i < 5; i++) {
+        double worst = 0, least = INFINITY;
+        value_range range = range_empty;
+        for (int j = 0; j < 3; j++) {
+            worst = direct_worst(worst, numbers[i][j]);
+            least = direct_least(least, numbers[i][j]);
+            range_widen(&range, numbers[i][j]);
+        }
+        bool ends = i < 2 ? worst == 3 && least == 1 : isnan(worst) && isnan(least);
+        bool same =
+            i < 2 ? range.most == 3 && range.least == 1 : isnan(range.most) && isnan(range.least);
+        cr_expect(ends && same, "%d: %g to %g, a range of %g to %g", i, least, worst, range.least,
+                  range.most);
+    }
 }
 
 /* The basis of invented verdicts. */

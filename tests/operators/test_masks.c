@@ -433,6 +433,54 @@ Test(masks, a_value_that_no_query_sees)
     atn_context_free(context);
 }
 
+/* Tokens that are masked out as queries or as keys alone, or all keys of an entry: whatever of Q,
+ * K, V and dY is not masked out is searched, although no number of Y may depend on it. */
+static void check_searched(atn_context *context, int op, int variant, bool cross, bool keys)
+{
+    attention_case c = make(op, variant, cross, 2, 5);
+    int64_t n = c.shape.tokens, masked = c.shape.batch * n;
+    c.query_mask = cross ? c.query_mask : calloc((size_t)masked, 1);
+    memset(c.query_mask, 1, (size_t)masked);
+    memset(c.key_mask, 1, (size_t)(c.shape.batch * c.shape.key_tokens));
+    c.query_mask[n - 1] = 0;
+    memset(c.key_mask, 0, keys ? 1 : (size_t)c.shape.key_tokens);
+    int64_t last_key = (c.shape.key_tokens - 1), dv = c.shape.value_dim;
+    double *const spoilt[] = {c.q, keys ? (cross ? c.k : c.q) + last_key * c.shape.dim : NULL,
+                              keys ? c.v + last_key * dv : NULL, c.dout};
+    static const char *const names[] = {"the first of Q", "the last key", "the last of V",
+                                        "the first of dY"};
+    attention_run r = attention_run_make(&c, 0);
+    for (int i = 0; i < 4; i++) {
+        if (!spoilt[i])
+            continue;
+        double before = *spoilt[i];
+        *spoilt[i] = NAN;
+        attention_run_load(&r);
+        atn_status forward = attention_run_forward(&r, context),
+                   backward = attention_run_backward(&r, context);
+        cr_expect(backward == ATN_NONFINITE && (i == 3 || forward == ATN_NONFINITE),
+                  "%s, NaN in %s, %s: forward %s, backward %s", attention_case_label(&c), names[i],
+                  keys ? "one key masked out" : "no keys", atn_status_name(forward),
+                  atn_status_name(backward));
+        *spoilt[i] = before;
+    }
+    attention_run_free(&r);
+    attention_case_free(&c);
+}
+
+Test(masks, what_no_output_depends_on_is_searched)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; masks(info) && variant < info->variant_count; variant++)
+            for (int cross = 0; cross < 2; cross++)
+                for (int keys = 0; keys < 2; keys++)
+                    check_searched(context, op, variant, cross, keys);
+    }
+    atn_context_free(context);
+}
+
 /* ---- What is refused ---- */
 
 static void check_refused(atn_context *context, const atn_operator_info *info, atn_status status,
