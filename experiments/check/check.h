@@ -145,14 +145,17 @@ bool parameter_is_of(const parameter *p, atn_operator op);
 bool parameter_is_used(const parameter *p, const atn_attention_desc *desc);
 
 /* Sets parameters from NAME=VALUE texts, in order, except that the inverse is set first, because it
- * resets its other parameters to defaults. Parameters that would not be used are refused. Returns an
- * exit code. */
+ * resets its other parameters to defaults. Values that would not be used are refused, unless they
+ * are those of the defaults. Returns an exit code. */
 int parameters_set(const text_list *given, subject *to);
 /* The same; error messages name this place instead of --param. */
 int parameters_set_in(const char *place, const text_list *given, subject *to);
 
 /* The value as text, to be freed; null for a tensor or where nothing is set. */
 char *parameter_text(const parameter *p, const atn_attention_desc *desc);
+/* Whether two descriptions differ in a number, name or flag. */
+bool parameter_differs(const parameter *p, const atn_attention_desc *a,
+                       const atn_attention_desc *b);
 
 /* A parameter from a file, 1 x heads x rows x cols. */
 atn_tensor parameter_tensor(const npy_array *a);

@@ -163,15 +163,6 @@ static bool is_size(const parameter *p)
                                             p->offset < offsetof(atn_attention_desc, inverse));
 }
 
-/* Whether two descriptions differ in a number, name or flag. */
-static bool differ(const parameter *p, const atn_attention_desc *a, const atn_attention_desc *b)
-{
-    char *one = parameter_text(p, a), *other = parameter_text(p, b);
-    bool different = one && other && strcmp(one, other) != 0;
-    free(one), free(other);
-    return different;
-}
-
 static void assign(const parameter *p, const atn_attention_desc *from, atn_attention_desc *to)
 {
     static const size_t sizes[] = {[PARAMETER_INT] = sizeof(int),
@@ -191,7 +182,8 @@ static bool set_variant(trial *t, int value)
     bool changes = false;
     for (const parameter *p = parameters; p->name; p++)
         if (parameter_is_of(p, desc->op) && p->kind < PARAMETER_TENSOR && !is_size(p) &&
-            p->offset != offsetof(atn_attention_desc, logit_scale) && differ(p, desc, &other)) {
+            p->offset != offsetof(atn_attention_desc, logit_scale) &&
+            parameter_differs(p, desc, &other)) {
             assign(p, &other, desc);
             changes = true;
         }

@@ -396,6 +396,7 @@ static bool sets_inverse(const parameter *p)
 
 int parameters_set(const text_list *given, subject *to)
 {
+    atn_attention_desc before = to->c.reference;
     int code = EXIT_PASS;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < given->count && code == EXIT_PASS; i++) {
@@ -407,12 +408,15 @@ int parameters_set(const text_list *given, subject *to)
             else if (sets_inverse(p) == (pass == 0))
                 code = set_value(p, text + length + 1, to);
             if (p && pass == 0 && code == EXIT_PASS && sets_inverse(p))
-                to->c.reference.inverse = atn_inverse_defaults(to->c.reference.inverse.method);
+                before.inverse = to->c.reference.inverse =
+                    atn_inverse_defaults(to->c.reference.inverse.method);
         }
     for (int i = 0; i < given->count && code == EXIT_PASS; i++) {
         const char *text = given->items[i];
         const parameter *p = find(text, strcspn(text, "="), to->c.choice.op);
-        if (!parameter_is_used(p, &to->c.reference))
+        bool changes =
+            p->kind >= PARAMETER_TENSOR || parameter_differs(p, &before, &to->c.reference);
+        if (changes && !parameter_is_used(p, &to->c.reference))
             code = report_unused(p, &to->c.reference);
     }
     return code;
@@ -446,6 +450,14 @@ char *parameter_text(const parameter *p, const atn_attention_desc *desc)
     default:
         return NULL;
     }
+}
+
+bool parameter_differs(const parameter *p, const atn_attention_desc *a, const atn_attention_desc *b)
+{
+    char *one = parameter_text(p, a), *other = parameter_text(p, b);
+    bool different = one && other && strcmp(one, other) != 0;
+    free(one), free(other);
+    return different;
 }
 
 void parameters_help(const atn_operator_info *info, int variant)

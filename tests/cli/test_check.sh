@@ -279,6 +279,8 @@ attnum check $(forward sima/paper) --distance expanded
 expect_usage '--distance: sima takes none'
 attnum check $(forward soft/code | sed 's/--param stride=2//') --param count=9
 expect_usage '--param count: sampling=pool does not use it; expected sampling=indices, first'
+attnum check $(forward soft/code) --param rcond=-1,alpha=0
+expect_exit 0
 attnum check $(forward soft/code) --param rcond=1e-3
 expect_usage '--param rcond: inverse=nr-soft does not use it; expected inverse=eig, pivoted-cholesky'
 attnum check --emit-case ignored --operator soft/code --param sampling=first,stride=2
