@@ -200,14 +200,14 @@ const char *subject_precision(const subject *s)
                                             : atn_storage_name(s->storage);
 }
 
-/* The options of the Gaussian kernel: other operators would ignore them. */
+/* Refuses the options of the Gaussian kernel, unless they are at their defaults, where there is no
+ * such kernel: they would be ignored. */
 static int check_kernel(const program_options *s, const subject *to)
 {
     const atn_operator op = to->c.choice.op;
-    bool scaled = subject_inverts(to) || op == ATN_GAUSSIAN || op == ATN_RFF;
-    const char *wrong = s->given[OPTION_SCALE] && !scaled                         ? "scale"
-                        : s->given[OPTION_DISTANCE] && (!scaled || op == ATN_RFF) ? "distance"
-                                                                                  : NULL;
+    const char *wrong = s->scale != ATN_SCALE_HEAD && !scale_is_of(op)              ? "scale"
+                        : s->distance != ATN_DISTANCE_DIRECT && !distance_is_of(op) ? "distance"
+                                                                                    : NULL;
     if (wrong)
         report_error("--%s: %s takes none; attnum check --operator %s --help lists its parameters",
                      wrong, atn_operator_get(op)->name, atn_operator_get(op)->name);
@@ -377,8 +377,11 @@ static int append_landmarks(const program_options *s, subject *to)
         report_error("--landmarks: only soft and softpp take them");
         return EXIT_USAGE;
     }
-    if (c->reference.residual.data) {
-        report_error("--landmarks: expected no --param residual with them");
+    const char *unwanted = c->reference.residual.data
+                               ? "residual"
+                               : parameter_of_sampling(&s->check.parameters, c->choice.op);
+    if (unwanted) {
+        report_error("--landmarks: expected no --param %s with them", unwanted);
         return EXIT_USAGE;
     }
     const npy_array *l = read_tokens(s, to, s->check.landmarks, false);

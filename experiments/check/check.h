@@ -140,15 +140,21 @@ typedef struct {
 extern const parameter parameters[]; /* ends with a null name */
 
 bool parameter_is_of(const parameter *p, atn_operator op);
+/* Whether the operator has a Gaussian kernel, whose scale is --scale and whose distances are
+ * computed as --distance says. */
+bool scale_is_of(atn_operator op);
+bool distance_is_of(atn_operator op);
 /* Whether what is computed by a description depends on it: it is of the operator and goes with the
  * description's sampling, inverse, ... */
 bool parameter_is_used(const parameter *p, const atn_attention_desc *desc);
 
 /* Sets parameters from NAME=VALUE texts, in order, except that the inverse is set first, because it
- * resets its other parameters to defaults. Values that would not be used are refused, unless they
- * are those of the defaults. Returns an exit code. */
+ * resets its other parameters to defaults. Refuses what the sampling, the inverse or another choice
+ * does not use, unless it is the default. Returns an exit code. */
 int parameters_set(const text_list *given, subject *to);
-/* The same; error messages name this place instead of --param. */
+/* The first of them that says how landmarks are sampled; null: none does. */
+const char *parameter_of_sampling(const text_list *given, atn_operator op);
+/* As parameters_set; error messages name this place instead of --param. */
 int parameters_set_in(const char *place, const text_list *given, subject *to);
 
 /* The value as text, to be freed; null for a tensor or where nothing is set. */

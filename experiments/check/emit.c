@@ -222,7 +222,7 @@ static void write_parameters(emission *e)
     for (const parameter *p = parameters; p->name; p++)
         if (parameter_is_used(p, desc))
             write_parameter(e, p);
-    if (op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_GAUSSIAN || op == ATN_RFF)
+    if (scale_is_of(op))
         cJSON_AddNumberToObject(
             e->parameters, "kernel_scale",
             atn_kernel_scale(desc->scale, desc->scale_value, e->s.c.shape.heads, e->s.c.shape.dim));
@@ -358,11 +358,11 @@ static void start_command(emission *e, const atn_operator_info *info, int varian
         add_option(
             e, "--grid",
             must_format("%" PRId64 "x%" PRId64, desc->cosformer.height, desc->cosformer.width));
-    if (s->scale != ATN_SCALE_HEAD)
+    if (s->scale != ATN_SCALE_HEAD && scale_is_of(info->op))
         add_option(e, "--scale",
                    s->scale == ATN_SCALE_VALUE ? must_format("%.17g", s->scale_value)
                                                : must_format("embed"));
-    if (s->distance != ATN_DISTANCE_DIRECT)
+    if (s->distance != ATN_DISTANCE_DIRECT && distance_is_of(info->op))
         add_option(e, "--distance", must_format("%s", atn_distance_name(s->distance)));
 }
 

@@ -460,17 +460,19 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
                    .reachable = b->norm > 0 ? b->reached / b->norm : NAN,
                    .allowed = b->norm > 0 ? b->bound[0] / b->norm : NAN,
                    .difference = ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
-    bool measured = b->norm > 0 || !b->why;
+    bool finite = is_finite(size, got);
     const double *run = library_run(y);
-    if (!is_finite(size, got) && run && !is_finite(size, run)) {
-        measured = false;
+    if (!finite && run && !is_finite(size, run)) {
         j.reason = "the library is not finite either";
-    }
-    if (measured) {
+    } else if (b->norm > 0 || !b->why) {
         double *e = error_of(y, got);
         j.ratio = deciding_ratio(y, b, e, &j.rule);
         j.verdict = ref_judge(REF_REACH, j.ratio);
         free(e);
+    } else if (!finite && is_finite(size, y->want)) {
+        j.ratio = INFINITY;
+        j.rule = statistics[STATISTIC_SIZE].name;
+        j.verdict = REF_FAIL;
     }
     if (j.verdict == REF_FAIL && isfinite(j.difference.relative_frobenius) &&
         j.difference.relative_frobenius <= j.own) {

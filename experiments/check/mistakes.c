@@ -29,6 +29,10 @@ static int set_scale(const char *place, const char *value, own_mistake *m)
 {
     char *end;
     double scale = strtod(value, &end);
+    if (!scale_is_of(m->reference.op)) {
+        report_error("%s scale: %s has none", place, atn_operator_get(m->reference.op)->name);
+        return EXIT_USAGE;
+    }
     if (!(scale > 0) || !isfinite(scale) || *end) {
         report_error("%s scale=%s: expected a number > 0", place, value);
         return EXIT_USAGE;

@@ -110,7 +110,7 @@ const parameter parameters[] = {
     {"search_accepts_last", PARAMETER_FLAG, AT(inverse.search_accepts_last), SOFT, NULL,
      "at the cap go on", INVERTED(NEWTONS)},
     {"scope", PARAMETER_NAME, AT(inverse.scope), SOFT, scope_names, "whose norm is alpha's",
-     INVERTED(SEARCHING)},
+     INVERTED(NEWTONS)},
     {"start", PARAMETER_NAME, AT(inverse.start), SOFT, start_names, "X_0 is alpha times it",
      INVERTED(HYPERPOWERS | CHEBYSHEV)},
     {"interval_low", PARAMETER_REAL, AT(inverse.interval_low), SOFT, NULL, "of chebyshev",
@@ -184,6 +184,16 @@ const parameter parameters[] = {
 bool parameter_is_of(const parameter *p, atn_operator op)
 {
     return p->operators & BIT(op);
+}
+
+bool scale_is_of(atn_operator op)
+{
+    return BIT(op) & (SOFT | BIT(ATN_GAUSSIAN) | BIT(ATN_RFF));
+}
+
+bool distance_is_of(atn_operator op)
+{
+    return BIT(op) & (SOFT | BIT(ATN_GAUSSIAN));
 }
 
 /* The choice on which a parameter depends, by its number. */
@@ -420,6 +430,16 @@ int parameters_set(const text_list *given, subject *to)
             code = report_unused(p, &to->c.reference);
     }
     return code;
+}
+
+const char *parameter_of_sampling(const text_list *given, atn_operator op)
+{
+    for (int i = 0; i < given->count; i++) {
+        const parameter *p = find(given->items[i], strcspn(given->items[i], "="), op);
+        if (p && p->offset >= AT(sampling) && p->offset < AT(sampling) + sizeof(atn_sampling))
+            return p->name;
+    }
+    return NULL;
 }
 
 int parameters_set_in(const char *place, const text_list *given, subject *to)

@@ -281,11 +281,11 @@ static time_shares collect_shares(const table *t, const char *a, bool exps, FILE
         fprintf(notes, "| %s | %lld | %lld | %s | %.1f %% | %.1f to %.1f %% |\n", a,
                 (long long)cell_integer(t, row, "n"), (long long)cell_integer(t, row, "d"),
                 exps ? "its exps alone" : "all that SimA does not do", 100 * share,
-                100 * fmin(ends[0], ends[1]), 100 * fmax(ends[0], ends[1]));
+                100 * direct_least(ends[0], ends[1]), 100 * direct_worst(ends[0], ends[1]));
         found.first = found.points++ == 0 ? share : found.first;
         found.last = share;
-        found.least = direct_least(found.least, fmin(ends[0], ends[1]));
-        found.most = direct_worst(found.most, fmax(ends[0], ends[1]));
+        found.least = direct_least(found.least, direct_least(ends[0], ends[1]));
+        found.most = direct_worst(found.most, direct_worst(ends[0], ends[1]));
     }
     return found;
 }

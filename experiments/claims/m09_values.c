@@ -219,7 +219,7 @@ static int judge_m10(const claim_run *run, verdict *v)
         code = exit_worst(code, judge_sign(run, &sign_examples[i], &r[i]));
     if (code != EXIT_PASS)
         return code;
-    double least = fmin(even.least_softmax, uneven.least_softmax);
+    double least = direct_least(even.least_softmax, uneven.least_softmax);
     bool negative = r[OPPOSITE].value < 0 && least >= 0;
     bool normalised = even.normalised == 0 && uneven.normalised == 0;
     note_signs(r, &even, &uneven, v->notes);

@@ -462,8 +462,8 @@ static int judge_s28(const claim_run *run, verdict *v)
         fprintf(v->notes, "| %s | %.3f | %.3f |\n", grown_inputs[i].name, exponents[0],
                 exponents[1]);
         for (int j = 0; j < 2; j++) {
-            least[j] = direct_least(least[j], exponents[j]);
-            most[j] = direct_worst(most[j], exponents[j]);
+            least[j] = fmin(least[j], exponents[j]); /* NaN: there is no such input */
+            most[j] = fmax(most[j], exponents[j]);
         }
     }
     fprintf(v->notes,

@@ -390,7 +390,7 @@ static int compare_steps(const claim_run *run, double spread, step_comparison *c
         double sum = 0;
         for (int j = 0; j < M; j++)
             sum += a[i * M + j];
-        norm = fmax(norm, sum);
+        norm = direct_worst(norm, sum);
     }
     for (int i = 0; i < COUNT; i++)
         x[i] = y[i] = 1.8 / (norm * norm) * a[i];

@@ -311,7 +311,8 @@ static int judge_u04(const claim_run *run, verdict *v)
     const table *t = evidence_table(run, "maps", 3);
     const double rounding = 1e-12; /* above cond(V) u, which is `rounding` of the CSV */
     double full = largest_residual(t, "paper", true), lost = largest_residual(t, "paper", false);
-    double port = fmax(largest_residual(t, "port", true), largest_residual(t, "port", false));
+    double port =
+        direct_worst(largest_residual(t, "port", true), largest_residual(t, "port", false));
     row_differences d = find_differences(t);
     double y[2];
     int code = one_token(run, ATN_XNORM_COLUMNS, y);

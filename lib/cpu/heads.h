@@ -65,7 +65,7 @@ typedef struct {
      * are not initialised before it. */
     bool overwrites;
     /* A NaN or an infinity anywhere in Q, K or V (backward: or dY) makes some of Y (of dQ, dK or
-     * dV) NaN or infinite where nothing is masked out: without masks the inputs are not searched. */
+     * dV) NaN or infinite if nothing is masked out: without masks inputs are not searched. */
     bool propagates;
     /* Without that: before and forward (backward, if not after forward) search all blocks of Q, K
      * and V by head_search when they load them; V, if every row of Y sums over all keys, by

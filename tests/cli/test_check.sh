@@ -273,6 +273,13 @@ grep -q 'nothing can be said of 1 of 20 heads' crowd.html
 check "the page says so" $?
 
 # ---- what would be ignored is refused ----
+attnum check --emit-case scaled --operator softmax,rff,gaussian --scale 0.5 --distance expanded --n 9 --d 4
+for name in softmax-attention rff-fourier gaussian-exact; do
+    attnum check $(arguments_in scaled $name)
+    expect_exit 0
+done
+attnum check $(forward softmax/attention) --scale head --distance direct
+expect_exit 0
 attnum check $(forward softmax/attention) --scale 0.001
 expect_usage '--scale: softmax takes none'
 attnum check $(forward sima/paper) --distance expanded
@@ -283,6 +290,10 @@ attnum check $(forward soft/code) --param rcond=-1,alpha=0
 expect_exit 0
 attnum check $(forward soft/code) --param rcond=1e-3
 expect_usage '--param rcond: inverse=nr-soft does not use it; expected inverse=eig, pivoted-cholesky'
+attnum check $(forward soft/code | sed 's/=nr-soft/=nr/; s/numerator=1.8/alpha=0.1/; s/search=none/search=square/; s/=matrix/=batch/')
+expect_exit 1
+attnum check $(forward soft/code | sed 's/--param sampling=[a-z]*//; s/--param stride=2//') --landmarks cases/soft-code/tokens.npy --param count=9,sampling=first
+expect_usage '--landmarks: expected no --param count'
 attnum check --emit-case ignored --operator soft/code --param sampling=first,stride=2
 expect_usage '--param stride: sampling=first does not use it'
 tail -c 2048 cases/sima-paper/grad_values.npy | npy double.npy '<f8' '1, 2, 16, 8'
@@ -390,6 +401,8 @@ expect_first 'our scale'
 attnum check $(forward soft/code) --scale 0.3 --mistake scale.txt
 expect_usage 'scale.txt, line 1' 'logit_scale: not a parameter of soft'
 printf 'our scale: scale=0.17677669529663689\n' >scale.txt # 1/(2 sqrt(8))
+attnum check $(forward softmax/attention | sed "$edit") --mistake scale.txt
+expect_usage 'scale.txt, line 1' 'scale: softmax has none'
 attnum check $(forward soft/code) --scale 0.3 --mistake scale.txt
 expect_first 'our scale'
 # hostile files: one line that says where

@@ -541,6 +541,8 @@ Test(check, small_and_large_answers)
         ref_verdict verdict = few_verdict(&y, got);
         cr_expect(verdict == REF_FAIL || (!judged && verdict == REF_SKIPPED), "%g: %s", scales[i],
                   ref_verdict_name(verdict));
+        got[5] = NAN;
+        cr_expect_eq(few_verdict(&y, got), REF_FAIL, "%g, NaN", scales[i]);
     }
 }
 
