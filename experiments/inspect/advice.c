@@ -727,10 +727,10 @@ static char *describe_samplings(const inspection_list *list, advice_line *line)
     int own = i->sampling, best = own, worst = own;
     sampling_summary e[SAMPLINGS];
     rank_samplings(list, m, e, &best, &worst);
-    if (i->m == i->tokens) {
+    if (i->m == i->tokens && own != SAMPLING_GIVEN) {
         note_errors(line, i, own, &e[own]);
         return must_format("All %g tokens are landmarks: S^ is S, to %.2g of tr(S).", m,
-                           i->trace_error);
+                           e[own].error);
     }
     bool better = e[own].error > small_error && e[best].error * close_errors < e[own].error;
     bool matters = e[worst].error > small_error && e[worst].error > e[own].error * close_errors;

@@ -136,6 +136,8 @@ int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale
         return EXIT_ENVIRONMENT;
     }
     norms->singular = status == ATN_SINGULAR;
+    if (norms->singular)
+        norms->pinv_norm = norms->normalised_norm = INFINITY;
     copy_enclosure(&s.inverse_norm, &norms->pinv, &norms->pinv_norm, &norms->pinv_below_floor);
     copy_enclosure(&s.normalised_norm, &norms->normalised, &norms->normalised_norm,
                    &norms->normalised_below_floor);

@@ -15,7 +15,7 @@
 typedef struct {
     int64_t n, m, d, kept;
     const double *tokens, *landmarks;
-    double s, farthest; /* the largest s |x - y|^2 */
+    double s, farthest; /* the largest s |x - y|^2 of those whose kernel value is not 0 */
     long double *a;     /* m x m: K(L,L), overwritten by G below the diagonal */
     long double *f;     /* m x n */
     int64_t *pivots;    /* m: the landmark at each place */
@@ -29,8 +29,10 @@ static long double kernel(nystrom_factors *k, const double *x, const double *y)
         distance += step * step;
     }
     distance *= k->s;
-    k->farthest = fmax(k->farthest, (double)distance);
-    return expl(-distance);
+    long double value = expl(-distance);
+    if (value > 0)
+        k->farthest = fmax(k->farthest, (double)distance);
+    return value;
 }
 
 static const double *landmark_at(const nystrom_factors *k, int64_t place)

@@ -46,7 +46,7 @@ static int64_t draws_of(const program_options *s, const sampler *with)
       "pivoted Cholesky",                                                                          \
       with->name)                                                                                  \
     X(INTEGER, draw, "", "which draw of the sampler, from 0; the tokens are the same", draw)       \
-    X(REAL, trace_error, "", "tr(S - S^) / tr(S)", got->trace / n)                                 \
+    X(REAL, trace_error, "", "tr(S - S^) / tr(S), 0 if rounding made it negative", missed / n)     \
     X(REAL, spectral_error, "", "|S - S^|_2 / |S|_2", got->spectral / norm)                        \
     X(REAL, value_error, "", "|S V - S^ V|_F / |S V|_F, V ~ N(0, 1), 32 wide, seeded",             \
       got->values)                                                                                 \
@@ -59,7 +59,7 @@ static int64_t draws_of(const program_options *s, const sampler *with)
     X(REAL_IF, trace_ratio, "",                                                                    \
       "trace_error / best_trace_error; missing where the latter is rounding, n^2 u |S|_2 / "       \
       "tr(S) or less",                                                                             \
-      trace > n * n * u * norm, got->trace / trace)                                                \
+      trace > n * n * u * norm, missed / trace)                                                    \
     X(REAL_IF, spectral_ratio, "",                                                                 \
       "spectral_error / best_spectral_error; missing where the latter is n u or less",             \
       spectral > n * u * norm, got->spectral / spectral)                                           \
@@ -329,7 +329,7 @@ static void add_row(const point_data *data, const sampler *with, int64_t draw,
 {
     double n = (double)data->n, m = (double)data->p->m, u = atn_dtype_roundoff(ATN_F64);
     double norm = data->lambda[0], trace = best_trace(data), spectral = best_spectral(data);
-    double floor = m * u * got->lambda_max;
+    double floor = m * u * got->lambda_max, missed = got->trace < 0 ? 0 : got->trace;
     ROW(LIST_PUT)
 }
 
