@@ -43,14 +43,18 @@ def _kept(x):
     return x.contiguous().numpy().copy()
 
 
-def _projected(query, key, value, embed_dim, heads, in_proj_weight, in_proj_bias, *rest, use_separate_proj_weight=False,
-               q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, **others):
-    """Q, K and V of torch.nn.functional.multi_head_attention_forward, whose arguments are n x b x E or n x E."""
+def _projected(query, key, value, embed_dim, heads, in_proj_weight, in_proj_bias, bias_k=None, bias_v=None,
+               add_zero_attn=False, *rest, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
+               v_proj_weight=None, **others):
+    """Q, K and V of torch.nn.functional.multi_head_attention_forward, whose arguments are n x b x E or n x E. K and V have
+    one more row by their own biases, and one of zeros where asked for."""
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
     biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-    for x, weight, bias in zip((query, key, value), weights, biases):
+    for i, (x, weight, bias, row) in enumerate(zip((query, key, value), weights, biases, (None, bias_k, bias_v))):
         y = functional.linear(x, weight, bias)
         y = y[:, None] if y.ndim == 2 else y
+        y = y if row is None else torch.cat([y, row.expand(1, y.shape[1], -1)])
+        y = torch.cat([y, torch.zeros_like(y[:1])]) if i > 0 and add_zero_attn else y
         yield y.unflatten(-1, (heads, -1)).permute(1, 2, 0, 3)
 
 

@@ -70,8 +70,10 @@ class CheckResult:
 
     @property
     def ratio(self) -> float:
-        """The largest ratio of a head: up to 1 passes, from 1.5 on it FAILs; nan: nothing can be said."""
-        return max((head["ratio"] for head in self.heads if head["ratio"] is not None), default=float("nan"))
+        """The largest ratio of a head: up to 1 passes, from 1.5 on it FAILs, and inf is that of a head that FAILs without
+        one, as with NaN in it; nan: nothing can be said."""
+        return max((head["ratio"] if head["ratio"] is not None else float("inf") for head in self.heads
+                    if head["ratio"] is not None or head["verdict"] == "FAIL"), default=float("nan"))
 
     @property
     def reachable(self) -> float:
@@ -137,16 +139,27 @@ def _is_bfloat16(x):
     return str(getattr(x, "dtype", "")).endswith("bfloat16")
 
 
+def _claimed(dtype, output, gradients):
+    """bf16, which .npy cannot hold, where nothing else is claimed and the results are in it."""
+    first = output if output is not None else next(iter((gradients or {}).values()), None)
+    return "bf16" if dtype is None and _is_bfloat16(first) else dtype
+
+
 def _array(name, x):
-    """What .npy holds and the program reads: bfloat16 becomes float32, other than floating-point numbers too. PyTorch's
-    tensors may be anywhere."""
+    """What .npy holds and the program reads: little-endian floating-point numbers of 2, 4 or 8 bytes. Other real numbers
+    become float32 if that holds them, as bfloat16, else float64. PyTorch's tensors may be anywhere."""
     if hasattr(x, "detach"):
-        x = x.detach().cpu()
+        x = x.detach().cpu().resolve_neg()
         x = x.float() if _is_bfloat16(x) else x
     if not _is_bfloat16(x):
         interface(name, x)
     array = np.asarray(x if hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__") else np.from_dlpack(x))
-    return array if array.dtype.str in ("<f2", "<f4", "<f8") else array.astype(np.float32)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if _is_bfloat16(array) or kind == "b" or (kind in "iu" and size < 4):
+        return array.astype(np.float32)
+    if kind not in "fiu":
+        raise ArgumentError(f"{name}: dtype {array.dtype}, expected real numbers")
+    return array.astype(f"<f{size}" if kind == "f" and size in (2, 4, 8) else "<f8", copy=False)
 
 
 def _save(folder, name, x):
@@ -191,8 +204,7 @@ def check(output: Any = None, *, op: str, q: Any, k: Any = None, v: Any, dtype: 
     temporary folder, which lives as long as the result."""
     folder = _Folder()
     arguments = ["check", "--operator", op if variant is None else f"{op}/{variant}", "--reference", reference]
-    if dtype is None and _is_bfloat16(output):
-        dtype = "bf16"
+    dtype = _claimed(dtype, output, gradients)
     names = {"q": "tokens", "k": "keys", "v": "values"}
     for name, option, x in (("q", "tokens", q), ("k", "keys", k), ("v", "values", v), ("output", "output", output),
                             ("dout", "grad-output", dout), ("key_mask", "mask", key_mask),
@@ -250,6 +262,7 @@ class Case:
               gradients: dict[str, Any] | None = None) -> CheckResult:
         """Judges an output of this case, and gradients {"q": ..., "k": ..., "v": ...}; dtype as for `check`."""
         mine = _Folder()
+        dtype = _claimed(dtype, output, gradients)
         arguments = ["check"]
         pairs = self._entry["check"]
         for option, value in zip(pairs[::2], pairs[1::2]):

@@ -2,6 +2,7 @@
 """The binding of the library, its errors, and what turns Python's values into its descriptions and views."""
 import ctypes
 import math
+import operator
 import os
 import re
 
@@ -196,6 +197,9 @@ def fill(struct, options, dtype, keep, place=""):
             setattr(struct, _COUNTS[name], count)
         else:
             try:
+                if kind.kind == "primitive" and kind.cname not in ("float", "double"):
+                    # cffi would take the integral part of an array's number
+                    value = bool(value) if isinstance(value, np.bool_) else operator.index(value)
                 setattr(struct, name, value)
             except (TypeError, OverflowError) as error:
                 expected = kind.cname.removeprefix("_").lower()
@@ -219,7 +223,8 @@ def numbers(argument, value, dtype):
     """A contiguous array of that type: value itself if it is one, so that its numbers are read at every call."""
     try:
         array = np.asarray(value)
-        if not np.can_cast(array.dtype, dtype, "same_kind"):
+        mask = array.dtype == bool and np.dtype(dtype).kind == "i"
+        if mask or not np.can_cast(array.dtype, dtype, "same_kind"):
             raise ValueError(f"dtype {array.dtype}, expected {np.dtype(dtype)}")
         return np.ascontiguousarray(array, dtype)
     except (TypeError, ValueError) as error:
@@ -270,6 +275,8 @@ def interface(name, x, device="cpu", stream=None):
     found, where = getattr(x, INTERFACES[device], None) if device == "cpu" else None, None
     if found is not None:
         return found, x
+    if getattr(x, "is_neg", bool)():
+        raise ArgumentError(f"{name}: a negated view, whose memory has the other sign: give resolve_neg() of it")
     if hasattr(x, "__dlpack__"):
         try:
             where, _ = _dlpack.device_of(x)

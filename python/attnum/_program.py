@@ -22,13 +22,15 @@ def environment():
 
 
 def run(arguments, cwd=None):
-    """The finished process; Error if the program could not be started, or says that it has been used wrongly."""
+    """The finished process; Error if the program could not be started or was ended by a signal."""
     try:
         done = subprocess.run([path(), *arguments], env=environment(), capture_output=True, text=True, cwd=cwd)
     except OSError as error:
         raise Error(f"the program attnum: {error}") from error
     if done.returncode == 127:
         raise Error(missing_library(done.stderr) or done.stderr.strip())
+    if done.returncode < 0:
+        raise Error(f"the program attnum: ended by signal {-done.returncode}")
     return done
 
 

@@ -8,7 +8,7 @@
     attnum.torch.inspect(model, images, html="model.html")                   `attnum inspect` of all of them
 
 Both calls are the operator torch.ops.attnum.attention, which torch.compile and torch.export keep whole; derivatives
-are first ones. Tensors on the CPU are not copied, unless their last dimension is strided or they repeat (expand). On
+are first ones, by reverse mode. Tensors on the CPU are not copied, unless their last dimension is strided or they repeat (expand). On
 CUDA they are read where they are, on the current stream; parameters and other arrays of a description are read again
 at every call. A GPU has run the package's own tests (tests/python/test_cuda.py), but not all of this module's."""
 from __future__ import annotations
@@ -20,15 +20,18 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 try:
     import torch
     from torch import library
+    from torch.autograd import forward_ad
 except ImportError as error:
     raise ImportError("attnum.torch needs PyTorch, which is not installed: pip install torch") from error
 
 from ._attention import Outcome, Plan
 from ._capture import Capture, Layer, capture, inspect
-from ._library import NAMES, ArgumentError, Process, ffi, fields_of, lib
+from ._library import NAMES, ArgumentError, Process, UnsupportedError, ffi, fields_of, lib
 
 __all__ = ["Attention", "Capture", "Layer", "attention", "capture", "inspect"]
 
@@ -82,8 +85,8 @@ def _grouped(flat):
 def _split(op, options):
     """The arrays of options by place, and all else as a text, which also says where the arrays belong."""
     flat, places = _flat(options), _places(op)
-    arrays = {place: torch.as_tensor(flat.pop(place)) for place in list(flat)
-              if place in places and flat[place] is not None}
+    arrays = {place: flat.pop(place) for place in list(flat) if place in places and flat[place] is not None}
+    arrays = {place: x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x)) for place, x in arrays.items()}
     rest = {name: value.item() if hasattr(value, "item") else value for name, value in flat.items()}
     try:
         return arrays, json.dumps([op, list(arrays), rest])
@@ -118,7 +121,10 @@ def _plan_for(q, k, v, arrays, options):
     every call, so it is one for the memory that they are in; on CUDA, where it copies them, it is not kept."""
     op, names, rest = _parsed(options)
     given = [None if x is None else _memory(x) for x in (q, k, v)]
-    types = (q.dtype if _places(op)[name][0] is None else _places(op)[name][0] for name in names)
+    types = [q.dtype if _places(op)[name][0] is None else _places(op)[name][0] for name in names]
+    for name, x, dtype in zip(names, arrays, types):
+        if not torch.can_cast(x.dtype, dtype) or (x.dtype == torch.bool and not dtype.is_floating_point):
+            raise ArgumentError(f"{name}: dtype {x.dtype}, expected {dtype}")
     arrays = [x.detach().to("cpu", dtype).contiguous() for x, dtype in zip(arrays, types)]
     stream = torch.cuda.current_stream(q.device).cuda_stream or 1 if q.is_cuda else None  # 1: cudaStreamLegacy
     key = (options, *(x is not None and (x.shape, x.dtype) for x in given), *((x.data_ptr(), x.shape) for x in arrays),
@@ -224,8 +230,14 @@ def _judge_tensors(q, k, v, query_mask, key_mask):
             raise ArgumentError(f"{name}: dtype {x.dtype}, expected float32 or float64")
 
 
+def _has_tangent(x):
+    return x is not None and forward_ad.unpack_dual(x).tangent is not None
+
+
 def _call(q, k, v, arrays, query_mask, key_mask, options):
     _judge_tensors(q, k, v, query_mask, key_mask)
+    if not torch.compiler.is_compiling() and any(map(_has_tangent, (q, k, v, *arrays))):
+        raise UnsupportedError("attention: derivatives are by reverse mode only, not by forward mode (jvp)")
     return _attention(q, k, v, arrays, query_mask, key_mask, options)
 
 

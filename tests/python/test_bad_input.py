@@ -104,6 +104,18 @@ class Arrays(unittest.TestCase):
         self.judge(attnum.kernel, {"x": Q, "y": K, "out": np.empty((2, 3, N, N), np.float32)}, outputs=["out"],
                    free=["x"])
 
+    def test_numbers_that_would_be_cut_off(self):
+        for sentence, call in (
+                ("^(sampling.)?stride", lambda: attnum.sample(Q, "pool", **GRID | {"stride": np.float32(2.9)})),
+                ("^tokens", lambda: attnum.Plan("softmax", np.float32(10.7), 4)),
+                ("^sampling.height", lambda: attnum.attention(
+                    "soft", Q, v=Q, sampling={"kind": "pool", **GRID, "height": np.array(6.5)})),
+                ("^(sampling.)?indices: dtype bool", lambda: attnum.sample(Q, "indices", indices=np.arange(N) < 3))):
+            with self.subTest(sentence=sentence), self.assertRaisesRegex(attnum.ArgumentError, sentence):
+                call()
+        wanted = attnum.sample(Q, "pool", **GRID)
+        np.testing.assert_array_equal(attnum.sample(Q, "pool", height=np.int32(6), width=6, stride=np.uint8(2)), wanted)
+
     def test_sample(self):
         def sample(**given):
             return attnum.sample(kind="pool", **GRID, **given)

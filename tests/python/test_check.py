@@ -78,13 +78,25 @@ class Check(unittest.TestCase):
         self.assertEqual(attnum.check(y.astype("f2"), op="softmax", q=Q, k=K, v=V).summary["dtype"], "f16")
         self.assertFalse(attnum.check(y.astype("f2").astype("f4"), op="softmax", q=Q, k=K, v=V))
         result = attnum.check(np.full_like(y, np.nan), op="softmax", q=Q, k=K, v=V)
-        self.assertEqual((result.verdict, type(result.heads[0]["error"])), ("FAIL", float))
+        self.assertEqual((result.verdict, type(result.heads[0]["error"]), result.ratio), ("FAIL", float, np.inf))
+        y[0, 0, 3, 1] = np.nan
+        self.assertEqual(attnum.check(y, op="softmax", q=Q, k=K, v=V).ratio, np.inf)
+
+    def test_numbers_are_not_rounded(self):
+        q, k, v = (x.astype("f8") / 3 for x in (Q, K, V))
+        y = attnum.attention("softmax", q, k, v)
+        for kind in (">f8", "g"):
+            result = attnum.check(y.astype(kind), op="softmax", q=q.astype(kind), k=k.astype(kind), v=v.astype(kind))
+            self.assertEqual((result.verdict, result.summary["dtype"]), ("pass", "f64"))
+        large = np.arange(V.size).reshape(V.shape) + 2**26  # f32 does not hold them
+        attnum.check(attnum.attention("softmax", q, k, large.astype("f8")), op="softmax", q=q, k=k, v=large).assert_ok()
 
     def test_bad_input(self):
         y = V
         for sentence, given in (("^op 'soma'", {"op": "soma"}), ("^norm=l7", {"norm": "l7"}),
                                 ("^dtype 'f8'", {"dtype": "f8"}), ("^layout 'hb'", {"layout": "hb"}), ("^v: shape", {"k": K[:, :, :5]}),
-                                ("^v: list", {"v": [1]}), ("^output: missing", {"output": None})):
+                                ("^v: list", {"v": [1]}), ("^output: missing", {"output": None}),
+                                ("^output: dtype complex", {"output": y + 1j})):
             with self.subTest(sentence=sentence), self.assertRaisesRegex(attnum.ArgumentError, sentence):
                 attnum.check(**{"output": y, "op": "sima", "q": Q, "k": K, "v": V} | given)
 
@@ -111,6 +123,16 @@ class Check(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, ATTNUM_PROGRAM="/nowhere/attnum"):
             with self.assertRaisesRegex(attnum.Error, "the program attnum: .*nowhere"):
                 attnum.cases("sima")
+
+    def test_program_is_killed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "attnum")
+            program.write_text("#!/bin/sh\nkill -9 $$\n")
+            program.chmod(0o755)
+            with unittest.mock.patch.dict(os.environ, ATTNUM_PROGRAM=str(program)):
+                for call in (lambda: attnum.cases("sima"), lambda: attnum.check(V, op="sima", q=Q, k=K, v=V)):
+                    with self.assertRaisesRegex(attnum.Error, "ended by signal 9"):
+                        call()
 
     def test_library_of_the_program_is_missing(self):
         with tempfile.TemporaryDirectory() as folder:

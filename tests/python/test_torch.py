@@ -210,6 +210,26 @@ class Memory(unittest.TestCase):
             attnum.torch.attention("softmax", *(torch.ones(n, 2),) * 3)
         self.assertLessEqual(len(attnum.torch._plans), attnum.torch._KEPT)
 
+    def test_lists_are_not_rounded(self):
+        q, e = tokens(1, grad=False), torch.randn(N, 3, dtype=torch.float64) / 3
+        self.assertTrue(torch.equal(attnum.torch.attention("linformer", q, q, q, e=e.tolist()),
+                                    attnum.torch.attention("linformer", q, q, q, e=e)))
+
+    def test_forward_mode_is_refused(self):
+        q = tokens(1, grad=False)
+        with self.assertRaisesRegex(attnum.UnsupportedError, "reverse mode only"):
+            torch.func.jvp(lambda x: attnum.torch.attention("softmax", x, q, q), (q,), (q,))
+
+    def test_types_and_signs_that_are_checked(self):
+        q = tokens(1, grad=False, dtype=torch.float32)
+        y = torch.softmax(q @ q.mT / 2, -1) @ q
+        narrow = {"op": "softmax", "q": q, "k": q, "v": q}
+        self.assertTrue(attnum.check(-y, **narrow | {"v": torch._neg_view(q)}))
+        case, = attnum.cases("sima/code", n=36, d=8, heads=2)
+        for result in (case.check(torch.tensor(case.output).bfloat16()),
+                       case.check(gradients={"q": torch.tensor(case.array("grad_tokens")).bfloat16()})):
+            self.assertEqual((result.verdict, result.summary["dtype"]), ("pass", "bf16"))
+
     def test_bad_input(self):
         q = tokens(1, grad=False)
         for sentence, call in (
@@ -221,6 +241,13 @@ class Memory(unittest.TestCase):
                 ("^k: dtype torch.bfloat16, expected", lambda: attnum.torch.attention("sima", q, q.bfloat16(), q)),
                 ("^v: torch.sparse_coo, expected", lambda: attnum.torch.attention("sima", q, q, q.to_sparse())),
                 ("^v is f32, expected f64", lambda: attnum.torch.attention("sima", q, q, q.float())),
+                ("^sampling.indices: dtype torch.float64, expected torch.int64", lambda: attnum.torch.attention(
+                    "soft", q, v=q, sampling={"kind": "indices", "indices": torch.tensor([0.9, 2.9]).double()})),
+                ("^sampling.indices: dtype torch.bool", lambda: attnum.torch.attention(
+                    "soft", q, v=q, sampling={"kind": "indices", "indices": torch.ones(N, dtype=torch.bool)})),
+                ("^e: dtype torch.complex128", lambda: attnum.torch.attention(
+                    "linformer", q, q, q, e=torch.ones(N, 2, dtype=torch.complex128))),
+                ("^q: a negated view", lambda: attnum.attention("sima", torch._neg_view(q), q, q)),
                 ("^q: on meta", lambda: attnum.torch.attention("sima", *(q.to("meta"),) * 3)),
                 ("^sampling.kid: no such option", lambda: attnum.torch.Attention("soft", sampling={"kid": 1})(q, v=q)),
                 ("^nonsense: softmax has no such option", lambda: attnum.torch.attention("softmax", q, q, q, nonsense=1)),
@@ -331,8 +358,9 @@ class Captures(unittest.TestCase):
         x, y, z = torch.randn(2, 9, 12), torch.randn(2, 7, 5), torch.randn(2, 7, 6)
         own = torch.nn.MultiheadAttention(12, 3, batch_first=True)
         other = torch.nn.MultiheadAttention(12, 3, batch_first=True, kdim=5, vdim=6, bias=False)
+        rows = torch.nn.MultiheadAttention(12, 3, batch_first=True, add_bias_kv=True, add_zero_attn=True)
         torch.nn.init.normal_(own.in_proj_bias)  # 0 at first
-        for model, inputs in ((own, (x, x, x)), (own, (x, x, x, None, False)), (other, (x, y, z))):
+        for model, inputs in ((own, (x, x, x)), (own, (x, x, x, None, False)), (other, (x, y, z)), (rows, (x, x, x))):
             for model in (model.train(), model.eval()):  # which has a fast path of its own
                 layer, = seen(model, *inputs)
                 with torch.no_grad():
