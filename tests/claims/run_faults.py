@@ -8,7 +8,7 @@ pass without the fault and fail with it. A check is
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
                  are those of tests/gpu with the emulated device, simd, matrix and singular are those of f32
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
-  cli check, machine, report, run, shards   tests/cli/test_check.sh, ...
+  cli check, inspect, machine, report, run, shards   tests/cli/test_check.sh, ...
   cli train      tests/cli/test_train.py
   cli failures NAME...   tests/cli/failures.py --all, of these commands
   python FILTER  tests of tests/python, MODULE.CLASS.TEST with *; left out where the package cannot be built
@@ -55,7 +55,7 @@ PROGRAMS = {
     "amx": ("tests/operators/test_bf16_products_amx", ("tests/operators/test_bf16_products.c",)),
     "singular": ("tests/operators/test_singular_f32", ("tests/operators/test_singular.c",)),
 }
-CLI = ("check", "machine", "report", "run", "shards", "train", "failures")
+CLI = ("check", "inspect", "machine", "report", "run", "shards", "train", "failures")
 ISAS = ("base", "avx2", "avx512")
 # Checks of a fault with an instruction set. The program of the first one skips where the processor lacks it: PROBE.
 SETS = ("operators", "simd", "matrix", "singular")

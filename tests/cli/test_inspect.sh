@@ -57,6 +57,10 @@ head -c 24 /dev/zero | npy narrow.npy '<f8' '1, 3'
 attnum inspect zeros.npy --landmarks narrow.npy
 expect_exit 3
 expect_one_error 'narrow.npy' 'of width 2'
+for number in 1 2 3 4; do printf '\000\000\000\000\000\000\360\077\000\000\000\000\000\000\131\300'; done | npy far.npy '<f8' '4, 2'
+attnum inspect zeros.npy --landmarks far.npy --out far # as many as tokens, but not these
+expect_stdout 'Landmarks do not reach the tokens'
+expect_no_stdout 'tokens are landmarks'
 attnum inspect zeros.npy --sampling windows
 expect_exit 2
 expect_one_error "--sampling 'windows'" 'did you mean window'

@@ -45,6 +45,19 @@ Test(spectral_nystrom, nystrom_is_the_dense_matrix)
     cr_expect(made.rounding > NY_M * u && made.rounding < 1e-12, "%.3g", made.rounding);
 }
 
+/* So far away that the distances leave the range of f64: S^ is 0, and nothing is rounded. */
+Test(spectral_nystrom, nystrom_of_far_landmarks_is_0)
+{
+    static const double tokens[] = {1e200, 2e200, 3e200}, landmarks[] = {-1e200, -2e200};
+    double got[9];
+    int64_t pivots[2];
+    nystrom_approximation made = {.pivots = pivots};
+    nystrom_make(3, 2, 1, tokens, landmarks, 0.5, got, &made);
+    for (int i = 0; i < 9; i++)
+        cr_expect(got[i] == 0, "%g", got[i]);
+    cr_expect(made.rounding == 0 && made.shortfall == 3, "%g %g", made.rounding, made.shortfall);
+}
+
 /* A landmark twice, and two 1e-9 apart: S^ is that of one each, whichever it is. With all tokens as
  * landmarks nothing is left. */
 Test(spectral_nystrom, nystrom_leaves_out_what_is_rounding)

@@ -166,6 +166,27 @@ Test(spectral_sampling, samples_have_their_own_values)
     table_free(t);
 }
 
+/* With all tokens as landmarks nothing is missed, and rounding does not make it less. */
+Test(spectral_sampling, what_is_missed_is_not_negative)
+{
+    static const int64_t shape[] = {1, 36, 4};
+    double tokens[36 * 4];
+    for (int i = 0; i < 36 * 4; i++)
+        tokens[i] = 3 * sin(i * i);
+    cr_assert(npy_write(".", "all.npy", ATN_F64, 3, shape, tokens) == EXIT_PASS);
+    cr_assert(run_experiment(&spectral_sampling, "--input all.npy --grid 6x6 --m 36 --out out") ==
+              EXIT_PASS);
+    table *t = read_output(&spectral_sampling, "out", 0);
+    int64_t none = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        double error = cell_real(t, row, "trace_error");
+        cr_expect(error >= 0 && error < 1, "%s: %g", cell_text(t, row, "sampler"), error);
+        none += error == 0;
+    }
+    cr_expect(none > 0);
+    table_free(t);
+}
+
 /* From the rows: medians, extremes, the spread of draws of the same tokens, places. */
 Test(spectral_sampling, sampling_is_summed_up)
 {
