@@ -329,7 +329,8 @@ static void add_row(const point_data *data, const sampler *with, int64_t draw,
 {
     double n = (double)data->n, m = (double)data->p->m, u = atn_dtype_roundoff(ATN_F64);
     double norm = data->lambda[0], trace = best_trace(data), spectral = best_spectral(data);
-    double floor = m * u * got->lambda_max, missed = got->trace < 0 ? 0 : got->trace;
+    double floor = m * u * got->lambda_max;
+    double missed = got->trace < 0 ? 0 : got->trace;
     ROW(LIST_PUT)
 }
 
