@@ -136,8 +136,6 @@ int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale
         return EXIT_ENVIRONMENT;
     }
     norms->singular = status == ATN_SINGULAR;
-    if (norms->singular)
-        norms->pinv_norm = norms->normalised_norm = INFINITY;
     copy_enclosure(&s.inverse_norm, &norms->pinv, &norms->pinv_norm, &norms->pinv_below_floor);
     copy_enclosure(&s.normalised_norm, &norms->normalised, &norms->normalised_norm,
                    &norms->normalised_below_floor);
@@ -162,7 +160,7 @@ int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale
       "pinv_lower and pinv_upper; otherwise, where lambda_min < m u lambda_max, a lower "          \
       "bound, 1/(2 m u lambda_max), if what the solver and the rounding of the kernel's "          \
       "entries move lambda_min by stays below m u lambda_max, which is not certified; "            \
-      "infinite if two landmarks coincide; u = 2^-53",                                             \
+      "such a bound, too, where `singular`, as the norm is infinite; u = 2^-53",                   \
       norms->pinv_norm)                                                                            \
     X(REAL, normalised_norm, "",                                                                   \
       "|D^-1/2 A^-1 D^-1/2|_2 = 1/lambda_min(D^1/2 A D^1/2), D = diag(A 1); certified, or "        \

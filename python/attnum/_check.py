@@ -70,8 +70,8 @@ class CheckResult:
 
     @property
     def ratio(self) -> float:
-        """The largest ratio of a head: up to 1 passes, from 1.5 on it FAILs, and inf is that of a head that FAILs without
-        one, as with NaN in it; nan: nothing can be said."""
+        """The largest ratio of a head: up to 1 passes, from 1.5 on it FAILs, and inf is that of a head that FAILs
+        without one, as with NaN in it; nan: nothing can be said."""
         return max((head["ratio"] if head["ratio"] is not None else float("inf") for head in self.heads
                     if head["ratio"] is not None or head["verdict"] == "FAIL"), default=float("nan"))
 
@@ -141,21 +141,25 @@ def _is_bfloat16(x):
 
 def _claimed(dtype, output, gradients):
     """bf16, which .npy cannot hold, where nothing else is claimed and the results are in it."""
-    first = output if output is not None else next(iter((gradients or {}).values()), None)
-    return "bf16" if dtype is None and _is_bfloat16(first) else dtype
+    types = {_is_bfloat16(x) for x in (output, *(gradients or {}).values()) if x is not None}
+    if dtype is None and len(types) > 1:
+        raise ArgumentError("dtype: missing; the results are of several types")
+    return "bf16" if dtype is None and True in types else dtype
 
 
 def _array(name, x):
-    """What .npy holds and the program reads: little-endian floating-point numbers of 2, 4 or 8 bytes. Other real numbers
-    become float32 if that holds them, as bfloat16, else float64. PyTorch's tensors may be anywhere."""
+    """What .npy holds and the program reads: little-endian floating-point numbers of 2, 4 or 8 bytes. Other real
+    numbers become float32 if that holds them, as bfloat16, else float64. PyTorch's tensors may be anywhere."""
     if hasattr(x, "detach"):
-        x = x.detach().cpu().resolve_neg()
+        x = x.detach().cpu()
+        x = x.resolve_neg() if hasattr(x, "resolve_neg") else x
         x = x.float() if _is_bfloat16(x) else x
     if not _is_bfloat16(x):
         interface(name, x)
     array = np.asarray(x if hasattr(x, "__array_interface__") or not hasattr(x, "__dlpack__") else np.from_dlpack(x))
     kind, size = array.dtype.kind, array.dtype.itemsize
-    if _is_bfloat16(array) or kind == "b" or (kind in "iu" and size < 4):
+    narrow = kind == "V" and array.dtype.names is None and str(array.dtype)[0] not in "|V"  # ml_dtypes
+    if _is_bfloat16(array) or narrow or kind == "b" or (kind in "iu" and size < 4):
         return array.astype(np.float32)
     if kind not in "fiu":
         raise ArgumentError(f"{name}: dtype {array.dtype}, expected real numbers")
@@ -225,7 +229,7 @@ def check(output: Any = None, *, op: str, q: Any, k: Any = None, v: Any, dtype: 
         elif isinstance(value, (str, int, float, np.number)):
             arguments += ["--param", f"{name}={value!s}"]
         else:
-            arguments += ["--param", f"{name}={_save(folder.name, name, np.asarray(value))}"]
+            arguments += ["--param", f"{name}={_save(folder.name, name, value if hasattr(value, 'detach') else np.asarray(value))}"]
     if grid:
         arguments += ["--grid", f"{grid.get('height', 0)}x{grid.get('width', 0)}"]
     return _judge(folder.name, arguments, folder)

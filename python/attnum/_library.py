@@ -199,7 +199,7 @@ def fill(struct, options, dtype, keep, place=""):
             try:
                 if kind.kind == "primitive" and kind.cname not in ("float", "double"):
                     # cffi would take the integral part of an array's number
-                    value = bool(value) if isinstance(value, np.bool_) else operator.index(value)
+                    value = bool(value) if getattr(value, "dtype", None) == bool else operator.index(value)
                 setattr(struct, name, value)
             except (TypeError, OverflowError) as error:
                 expected = kind.cname.removeprefix("_").lower()

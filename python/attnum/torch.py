@@ -86,7 +86,7 @@ def _split(op, options):
     """The arrays of options by place, and all else as a text, which also says where the arrays belong."""
     flat, places = _flat(options), _places(op)
     arrays = {place: flat.pop(place) for place in list(flat) if place in places and flat[place] is not None}
-    arrays = {place: x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x)) for place, x in arrays.items()}
+    arrays = {place: torch.as_tensor(np.asarray(x) if isinstance(x, (list, tuple)) else x) for place, x in arrays.items()}
     rest = {name: value.item() if hasattr(value, "item") else value for name, value in flat.items()}
     try:
         return arrays, json.dumps([op, list(arrays), rest])
@@ -108,7 +108,7 @@ def _memory(x):
     """The tensor as memory: itself, unless its last dimension is strided or it repeats."""
     strides = [stride for size, stride in zip(x.shape, x.stride()) if size > 1]
     dense = 0 not in strides and (x.ndim == 0 or x.shape[-1] < 2 or x.stride(-1) == 1)
-    return (x if dense else x.contiguous()).detach()
+    return (x if dense else x.contiguous()).detach().resolve_neg()
 
 
 def _shown(x):
@@ -273,11 +273,13 @@ class Attention(torch.nn.Module):
     def __init__(self, op: str, **options: Any):
         super().__init__()
         arrays, self.options = _split(op, options)
+        given = _flat(options)
         self.op, self.names = op, []
         for place, x in arrays.items():
             parameter = _places(op)[place][1]
             self.names.append(parameter or place.rpartition(".")[2])
             if parameter:
+                x = x.to(torch.get_default_dtype()) if isinstance(given[place], (list, tuple)) else x
                 x = x if isinstance(x, torch.nn.Parameter) else torch.nn.Parameter(x.detach().clone())
                 self.register_parameter(parameter, x)
             else:
