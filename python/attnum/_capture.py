@@ -46,8 +46,8 @@ def _kept(x):
 def _projected(query, key, value, embed_dim, heads, in_proj_weight, in_proj_bias, bias_k=None, bias_v=None,
                add_zero_attn=False, *rest, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
                v_proj_weight=None, **others):
-    """Q, K and V of torch.nn.functional.multi_head_attention_forward, whose arguments are n x b x E or n x E. K and V have
-    one more row by their own biases, and one of zeros where asked for."""
+    """Q, K and V of torch.nn.functional.multi_head_attention_forward, whose arguments are n x b x E or n x E. bias_k and
+    bias_v are one more row of K and V, and add_zero_attn adds a row of zeros to both."""
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
     biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
     for i, (x, weight, bias, row) in enumerate(zip((query, key, value), weights, biases, (None, bias_k, bias_v))):

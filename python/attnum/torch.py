@@ -8,9 +8,10 @@
     attnum.torch.inspect(model, images, html="model.html")                   `attnum inspect` of all of them
 
 Both calls are the operator torch.ops.attnum.attention, which torch.compile and torch.export keep whole; derivatives
-are first ones, by reverse mode. Tensors on the CPU are not copied, unless their last dimension is strided or they repeat (expand). On
-CUDA they are read where they are, on the current stream; parameters and other arrays of a description are read again
-at every call. A GPU has run the package's own tests (tests/python/test_cuda.py), but not all of this module's."""
+are first ones, by reverse mode. Tensors on the CPU are not copied, unless their last dimension is strided or they
+repeat (expand). On CUDA they are read where they are, on the current stream; parameters and other arrays of a
+description are read again at every call. A GPU has run the package's own tests (tests/python/test_cuda.py), but not all
+of this module's."""
 from __future__ import annotations
 
 import collections
