@@ -180,8 +180,8 @@ static int64_t count_skipped(int64_t heads, const judgement *all)
     return count;
 }
 
-/* The next head that is listed: one that does not pass, the worst first, then those of which
- * nothing can be said. */
+/* The next head that is listed: the worst of those that FAIL or are marginal; then those of which
+ * nothing can be said, then those that pass. */
 static int64_t next_head(int64_t heads, const judgement *all, const bool *shown)
 {
     int64_t at = worst_head(heads, all, shown);

@@ -177,13 +177,10 @@ Test(spectral_sampling, what_is_missed_is_not_negative)
     cr_assert(run_experiment(&spectral_sampling, "--input all.npy --grid 6x6 --m 36 --out out") ==
               EXIT_PASS);
     table *t = read_output(&spectral_sampling, "out", 0);
-    int64_t none = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         double error = cell_real(t, row, "trace_error");
         cr_expect(error >= 0 && error < 1, "%s: %g", cell_text(t, row, "sampler"), error);
-        none += error == 0;
     }
-    cr_expect(none > 0);
     table_free(t);
 }
 

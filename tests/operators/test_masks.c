@@ -445,7 +445,7 @@ static void check_searched(atn_context *context, int op, int variant, bool cross
     memset(c.key_mask, 1, (size_t)(c.shape.batch * c.shape.key_tokens));
     c.query_mask[n - 1] = 0;
     memset(c.key_mask, 0, keys ? 1 : (size_t)c.shape.key_tokens);
-    int64_t last_key = (c.shape.key_tokens - 1), dv = c.shape.value_dim;
+    int64_t last_key = c.shape.key_tokens - 1, dv = c.shape.value_dim;
     double *const spoilt[] = {c.q, keys ? (cross ? c.k : c.q) + last_key * c.shape.dim : NULL,
                               keys ? c.v + last_key * dv : NULL, c.dout};
     static const char *const names[] = {"the first of Q", "the last key", "the last of V",
