@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parameters and multiply-adds of every configuration that the papers tabulate, compared with the
- * printed numbers. */
+/* Parameters and multiply-adds of the papers' networks, their hosts and some that they are compared
+ * with, next to the printed numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +165,7 @@ static const output_spec outputs[] = {
 
 const experiment networks_counts = {
     .name = "networks/counts",
-    .summary = "parameters and multiply-adds of every tabulated network, next to the printed ones",
+    .summary = "parameters and multiply-adds of the papers' networks, next to the printed ones",
     .source = "SOFT (NeurIPS) Tab. 1, 3, 4, SOFT (IJCV) Tab. 2, 3, 9, 10, SimA Tab. 1, 2, 4, "
               "UFO-ViT Tab. 1, 4; N02-N04, N07, N08, N10",
     .example = "attnum run networks/counts",

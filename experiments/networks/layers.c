@@ -122,8 +122,7 @@ static atn_attention_desc description(const attention_layer *a, float *room)
     return desc;
 }
 
-/* The inverse's share, from the cost of one more step. SOFT's inverse counts as one step more than
- * it takes: the registry includes two products for the residual that it reports. */
+/* The inverse's share, from the cost of one more step. */
 static atn_status count_inverse(atn_context *context, const atn_attention_desc *desc,
                                 const atn_attention_shape *shape, double flops, layer_count *count)
 {
@@ -131,11 +130,34 @@ static atn_status count_inverse(atn_context *context, const atn_attention_desc *
     bool nystrom = desc->op == ATN_NYSTROMFORMER;
     if (!is_soft(desc->op) && !nystrom)
         return ATN_OK;
-    int steps = nystrom ? longer.nystromformer.iterations++ : longer.inverse.iterations++ + 1;
+    int steps = nystrom ? longer.nystromformer.iterations++ : longer.inverse.iterations++;
     atn_cost cost;
     atn_status status = atn_attention_cost(context, &longer, shape, &cost);
     count->inverse_macs = steps * (cost.flops - flops) / 2;
     return status;
+}
+
+/* From the library's multiply-adds of a Gaussian kernel to those of the published code's products:
+ * a distance is a product of d, without the two sums and the scale that make it one. SOFT forms P
+ * once and multiplies (P A+) (P^T V), where the library, which streams the tokens, forms P twice
+ * and multiplies P (A+ (P^T V)), and reports a residual of A+, two more products. */
+static atn_status count_as_published(atn_context *context, const attention_layer *a,
+                                     const atn_sampling *sampling, double *macs)
+{
+    const double apart = 1.5; /* what is not a product of a distance, in multiply-adds */
+    double heads = (double)a->heads, n = (double)a->tokens, d = (double)a->dim;
+    if (a->op == ATN_GAUSSIAN)
+        *macs -= heads * apart * n * (double)a->key_tokens;
+    if (!is_soft(a->op))
+        return ATN_OK;
+    int64_t landmarks;
+    atn_status status = atn_sampling_count(context, sampling, a->tokens, a->dim, &landmarks);
+    if (status != ATN_OK)
+        return status;
+    double m = (double)landmarks, twice = n * m * (d + apart), residual = 2 * m * m * m;
+    *macs -= heads * (twice + apart * (n * m + m * m) + residual);
+    *macs += heads * (n * m * m - m * m * d);
+    return ATN_OK;
 }
 
 int layer_attention(atn_context *context, const attention_layer *a, layer_count *count)
@@ -155,6 +177,8 @@ int layer_attention(atn_context *context, const attention_layer *a, layer_count 
         count->macs = cost.flops / 2;
         status = count_inverse(context, &desc, &shape, cost.flops, count);
     }
+    if (status == ATN_OK)
+        status = count_as_published(context, a, &desc.sampling, &count->macs);
     if (a->op == ATN_GAUSSIAN && a->sampled) /* L = Q W, heads share W */
         count->macs += layer_linear(a->dim, a->dim, false, a->tokens * a->heads).macs;
     free(room);

@@ -3,7 +3,8 @@
  *
  * Parameters are exact. Multiply-adds ("macs") are those of convolutions, linear maps and attention
  * operators for one image. As in the papers' "FLOPs", biases, norms, activations, residual
- * additions and interpolation are not counted. A zero-padded border is counted like the rest. */
+ * additions and interpolation are not counted, apart from those in attention operators. A
+ * zero-padded border is counted like the rest. */
 #ifndef EXPERIMENTS_NETWORKS_LAYERS_H
 #define EXPERIMENTS_NETWORKS_LAYERS_H
 
@@ -45,9 +46,10 @@ typedef struct {
     int64_t residual;  /* side of the depthwise filter on V; 0: none */
 } attention_layer;
 
-/* Multiply-adds are half the flops of atn_attention_cost; parameters are those of the operator's
- * formula: landmarks' convolution and norm, residual filters, E, temperature, gamma. Returns an
- * exit code; a failure has been reported. */
+/* Multiply-adds are half the flops of atn_attention_cost, of soft, softpp and gaussian those of the
+ * published code's products (layers.c); parameters are those of the operator's formula: landmarks'
+ * convolution and norm, residual filters, E, temperature, gamma. Returns an exit code; a failure
+ * has been reported. */
 int layer_attention(atn_context *context, const attention_layer *layer, layer_count *count);
 
 #endif
