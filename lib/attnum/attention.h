@@ -232,7 +232,7 @@ typedef struct {
     /* Set this if the plan's last call was forward and inputs and parameters have not changed
      * since: sums over all tokens (norms, K^T V, S and z, means, P V), softmax's maxima and sums of
      * each query (lsh: with y) and A+ of soft and softpp are then not computed again, nor inputs
-     * searched for NaN (CUDA: soft and softpp alone). false is always correct. */
+     * searched for NaN. On CUDA everything is computed again. false is always correct. */
     bool after_forward;
     /* With after_forward: what that call wrote to `out`, unchanged since. On the CPU lsh, and where
      * there are more than 256 keys (f64: 128) and no masks, softmax and nystromformer without a
@@ -244,8 +244,8 @@ typedef struct {
 /* Vector-Jacobian product: with Y = attention(Q, K, V; parameters) and `dout` the derivative of a
  * scalar by Y, the derivatives of that scalar by each input and parameter (overwritten, not added
  * to). No forward call is needed before: intermediate results are computed again. With
- * after_forward they are reused, which changes no bit, except that a head whose output was not
- * finite gets NaN (and is left out of what the heads of a batch share).
+ * after_forward they are reused, which changes no bit, except that on the CPU a head whose output
+ * was not finite gets NaN (and is left out of what the heads of a batch share).
  *
  * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks that are tokens
  * (indices, leverage, rpcholesky, greedy) are differentiated as those tokens, kmeans's as means of

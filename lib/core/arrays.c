@@ -62,17 +62,36 @@ static int64_t span(const atn_tensor *t)
            (t->rows - 1) * t->row_stride + t->cols;
 }
 
+static atn_tensor *tensor_of(atn_attention_desc *desc, const entry *e)
+{
+    return (atn_tensor *)((char *)desc + e->offset);
+}
+
+static bool is_read(const atn_attention_desc *desc, const entry *e)
+{
+    if (desc->lsh.buckets && e->offset == offsetof(atn_attention_desc, lsh.rotations))
+        return false; /* given buckets replace them */
+    return has(e->readers, (int)desc->op) &&
+           (e->samplings == 0 || has(e->samplings, (int)desc->sampling.kind));
+}
+
+atn_attention_desc core_read_tensors(const atn_attention_desc *desc)
+{
+    atn_attention_desc read = *desc;
+    for (int i = 0; i < TENSORS; i++)
+        if (!is_read(desc, &tensors[i]))
+            tensor_of(&read, &tensors[i])->data = NULL;
+    return read;
+}
+
 static array tensor_array(atn_attention_desc *desc, const entry *e)
 {
-    atn_tensor *t = (atn_tensor *)((char *)desc + e->offset);
-    bool read = has(e->readers, (int)desc->op) &&
-                (e->samplings == 0 || has(e->samplings, (int)desc->sampling.kind));
-    if (desc->lsh.buckets && t == &desc->lsh.rotations) /* given buckets replace them */
-        read = false;
+    atn_tensor *t = tensor_of(desc, e);
     int64_t count = 0;
     if (t->data && atn_tensor_check(t) == ATN_OK)
         count = span(t);
-    return (array){e->name, &t->data, count, atn_dtype_size(t->dtype), read ? count : 0};
+    return (array){e->name, &t->data, count, atn_dtype_size(t->dtype),
+                   is_read(desc, e) ? count : 0};
 }
 
 /* -1, which fits no memory, where the product overflows. */

@@ -169,15 +169,18 @@ atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *de
     *plan = made;
     const operator_row *row = operator_row_get(desc->op);
     const operator_family *family = context->backend->families[operator_kind_get(desc->op)];
-    **plan =
-        (atn_plan){.context = context, .row = row, .family = family, .desc = *desc, .shape = full};
+    **plan = (atn_plan){.context = context,
+                        .row = row,
+                        .family = family,
+                        .desc = core_read_tensors(desc),
+                        .shape = full};
     (*plan)->empty = is_empty(&full);
     if (!(*plan)->empty) {
         status = core_check_arrays(context, desc, &full);
         if (status == ATN_OK)
             status = core_allocate(context, family->state_size, &(*plan)->state);
         if (status == ATN_OK)
-            status = family->prepare(context, desc, &full, (*plan)->state);
+            status = family->prepare(context, &(*plan)->desc, &full, (*plan)->state);
         if (status == ATN_OK)
             status = take_memory(context, *plan);
     }
@@ -214,9 +217,10 @@ atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *de
     }
     const operator_row *row = operator_row_get(desc->op);
     const operator_family *family = context->backend->families[operator_kind_get(desc->op)];
+    atn_attention_desc read = core_read_tensors(desc);
     if ((status = core_allocate(context, family->state_size, &state)) != ATN_OK)
         return status;
-    status = family->prepare(context, desc, &full, state);
+    status = family->prepare(context, &read, &full, state);
     core_arena arena;
     if (status == ATN_OK)
         status = measure_memory(context, family, state, &arena);
@@ -421,8 +425,9 @@ static atn_status check_parameter_gradient(const atn_plan *plan, int p,
         return core_fail(c, ATN_ERR_UNSUPPORTED, "%s has no parameter %s to differentiate by",
                          plan->row->info.name, name);
     if (!parameter->data)
-        return core_fail(c, ATN_ERR_UNSUPPORTED, "gradient of %s: the description has no %s", name,
-                         name);
+        return core_fail(c, ATN_ERR_UNSUPPORTED,
+                         "gradient of %s: the description has no %s, or its sampling ignores it",
+                         name, name);
     atn_status status = core_check_dense(c, name, gradient, (int)plan->desc.dtype, parameter->batch,
                                          parameter->heads, parameter->rows, parameter->cols);
     if (status == ATN_OK && gradient->data)

@@ -443,11 +443,8 @@ static void forward(const call *c, int64_t piece)
 {
     cpu_heads *heads = c->heads;
     head whole = direct_head(c, piece), h = open_head(c, piece);
-    if (!heads->nonfinite[piece]) {
+    if (!heads->nonfinite[piece])
         c->op->forward(&h);
-        if (!finite_rows(&h, h.n, h.dv, h.out, h.out_stride))
-            heads->nonfinite[piece] = 1;
-    }
     if (heads->nonfinite[piece]) {
         fill_nan(whole.n, whole.dv, whole.out, whole.out_stride);
         return;

@@ -119,6 +119,15 @@ static inline void head_search_rows(const head *h, int64_t rows, int64_t cols, c
     }
 }
 
+/* Rows of Y to which nothing is added any more: rounds them to the storage and notes NaN and
+ * infinities, while they are in a cache. forward finishes every row that it does not clear. */
+static inline void head_finish_rows(const head *h, int64_t first, int64_t rows)
+{
+    real *y = h->out + first * h->out_stride;
+    R(store)(h->desc->storage, rows, h->dv, y, h->out_stride);
+    head_search_rows(h, rows, h->dv, y, h->out_stride);
+}
+
 /* The same of Q, K or V, unless after forward, which has found none. */
 static inline void head_search(const head *h, int64_t rows, int64_t cols, const real *x,
                                int64_t stride)

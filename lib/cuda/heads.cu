@@ -359,9 +359,12 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
         l.status = device_clear(context, heads->gradients,
                                 (size_t)(free - (real *)heads->gradients) * sizeof(real));
     open_parameters(&l, gradients);
+    const head_operator *op = operators[heads->desc.op];
     find_bad<inputs_bad>(&l);
+    if (op->before_backward)
+        op->before_backward(&l);
     find_bad<gradient_of_output_bad>(&l);
-    operators[heads->desc.op]->backward(&l);
+    op->backward(&l);
     round_gradient(&l, &c->grad_q, gradients->q);
     round_gradient(&l, &c->grad_v, gradients->v);
     if (gradients->k)

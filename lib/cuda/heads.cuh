@@ -284,14 +284,17 @@ static __device__ __forceinline__ real *head_state(const head_call &c, int64_t p
 }
 
 /* An operator. Both launch passes; backward recomputes what it needs. */
-typedef struct {
+struct head_operator {
     void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   head_sizes *sizes);
     void (*forward)(head_launch *launch);
     void (*backward)(head_launch *launch);
     /* Whether forward itself checks inputs and outputs for NaN; null: never. */
     bool (*inspects)(const head_launch *launch) = NULL;
-} head_operator;
+    /* What backward computes first, of the inputs alone; null: nothing. A head whose dY is not
+     * finite takes part: its dY does not change what forward computes of the others. */
+    void (*before_backward)(head_launch *launch) = NULL;
+};
 
 /* One for each operator, in the cuda.cu of its folder; SOFT++ uses SOFT's. */
 extern "C" {

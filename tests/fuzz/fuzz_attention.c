@@ -487,6 +487,13 @@ static void make_tensors(source *s, memory *m, call *c)
     }
 }
 
+/* Whether the sampling reads a parameter. */
+static bool is_sampled(const atn_sampling *s, int p)
+{
+    return p > ATN_PARAMETER_NORM_BIAS || s->kind == ATN_SAMPLING_CONV_CODE ||
+           (s->kind == ATN_SAMPLING_CONV && p == ATN_PARAMETER_CONV);
+}
+
 /* Gradients of the parameters that there are. */
 static void make_gradients(memory *m, call *c)
 {
@@ -495,9 +502,7 @@ static void make_gradients(memory *m, call *c)
     uint64_t state = 1;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
         const atn_tensor *t = atn_attention_parameter(&d, (atn_parameter)p);
-        bool sampled = d.sampling.kind == ATN_SAMPLING_CONV ||
-                       d.sampling.kind == ATN_SAMPLING_CONV_CODE || p > ATN_PARAMETER_NORM_BIAS;
-        if (!(info->differentiable & 1u << p) || !t->data || !sampled)
+        if (!(info->differentiable & 1u << p) || !t->data || !is_sampled(&d.sampling, p))
             continue;
         c->parameters[p] = atn_tensor_dense(NULL, t->dtype, t->batch, t->heads, t->rows, t->cols);
         back(m, &c->parameters[p], &state, 1, ATN_STORAGE_NATIVE);
@@ -621,6 +626,17 @@ static void run_backward(call *c)
         c->tensors[GRAD_K].data = NULL;
     atn_status status = atn_attention_backward(c->plan, &inputs, &c->tensors[DOUT], &g, &info);
     check_outputs(c, GRAD_Q, GRAD_V + 1, status, info.failures);
+    double number = 0;
+    atn_tensor small = atn_tensor_dense(&number, c->desc->dtype, 1, 1, 1, 1);
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
+        if (is_sampled(&c->desc->sampling, p))
+            continue;
+        g.parameters[p] = &small;
+        target_expect(atn_attention_backward(c->plan, &inputs, &c->tensors[DOUT], &g, &info) < 0 &&
+                          number == 0,
+                      "a parameter that the sampling ignores has no gradient");
+        g.parameters[p] = NULL;
+    }
 }
 
 /* Y over something that is read; a value that is read, out of its range. */

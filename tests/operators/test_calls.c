@@ -114,6 +114,54 @@ static void check_nonfinite(atn_context *context, int op, int variant, atn_dtype
     attention_case_free(&c);
 }
 
+/* Heads other than HIT with other numbers than without what spoilt it. */
+static int changed_heads(const guarded *t, const guarded *clean)
+{
+    int count = 0;
+    for (int64_t head = 0; head < 4; head++)
+        count += head != HIT && !same_head(t, clean, head);
+    return count;
+}
+
+/* A head with NaN in dY alone takes part in what the heads of a batch share, whether that comes
+ * from its own Q and K, scaled by `factor`, or not. One head may change: that which the shared
+ * number is taken from, as its gradient has a part from each finite head. */
+static void check_shared(atn_context *context, int op, int variant, double factor)
+{
+    attention_case c = make(op, variant, ATN_F64, 6, true);
+    double *const tokens[] = {c.q, c.k};
+    const int64_t counts[] = {attention_case_queries(&c) / 4, attention_case_keys(&c) / 4};
+    for (int i = 0; i < 2; i++)
+        for (int64_t j = 0; tokens[i] && j < counts[i]; j++)
+            tokens[i][HIT * counts[i] + j] *= factor;
+    attention_run clean = attention_run_make(&c, 0), r = attention_run_make(&c, 0);
+    cr_expect_geq((int)attention_run_backward(&clean, context), 0);
+    spoil(&c, 3, NAN);
+    attention_run_load(&r);
+    cr_expect_eq(attention_run_backward(&r, context), ATN_NONFINITE);
+    for (int s = 0; s < SLOT_PARAMETERS; s++)
+        cr_expect(!r.gradients[s].memory ||
+                      changed_heads(&r.gradients[s], &clean.gradients[s]) <= 1,
+                  "%s, %g times: %s of other heads has changed", attention_case_label(&c), factor,
+                  attention_slot_name(s));
+    attention_run_free(&r);
+    attention_run_free(&clean);
+    attention_case_free(&c);
+}
+
+Test(calls, bad_gradients_do_not_change_what_heads_share)
+{
+    static const double factors[] = {3, 1, 1 / 3.};
+    atn_context *context = fixture_context(1, NULL);
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++)
+            for (int i = 0; i < 3 && info->variants[variant].properties & ATN_IS_COUPLED; i++)
+                check_shared(context, op, variant, factors[i]);
+    }
+    atn_context_free(context);
+}
+
 static const double bad[] = {NAN, INFINITY, -INFINITY};
 enum { BAD = sizeof bad / sizeof *bad };
 

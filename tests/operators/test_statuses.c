@@ -217,6 +217,40 @@ static void check_narrow(atn_context *context, int op)
     attention_case_free(&c);
 }
 
+/* Fields that a sampling does not name may hold anything, and have no gradient. */
+Test(statuses, of_parameters_that_the_sampling_ignores)
+{
+    static const atn_sampling_kind kinds[] = {ATN_SAMPLING_FIRST, ATN_SAMPLING_POOL,
+                                              ATN_SAMPLING_CONV};
+    atn_context *context = fixture_context(1, NULL);
+    double number = 1;
+    atn_tensor small = atn_tensor_dense(&number, ATN_F64, 1, 1, 1, 1);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        attention_choice choice = {.op = ATN_SOFT,
+                                   .dtype = ATN_F64,
+                                   .shape = {1, 1, 16, 4, 4, 0},
+                                   .sampling = kinds[i],
+                                   .seed = 71};
+        attention_case c = attention_case_make(&choice);
+        int first = kinds[i] == ATN_SAMPLING_CONV ? ATN_PARAMETER_NORM_WEIGHT : ATN_PARAMETER_CONV;
+        for (int p = first; p <= ATN_PARAMETER_NORM_BIAS; p++)
+            *atn_attention_parameter(&c.desc, (atn_parameter)p) = small;
+        attention_run r = attention_run_make(&c, 0);
+        atn_plan *plan;
+        cr_assert_eq(atn_attention_plan(context, &c.desc, &c.shape, &plan), ATN_OK, "%s",
+                     atn_last_error(context));
+        valid_call call = right_call(&r, plan);
+        for (int p = first; p <= ATN_PARAMETER_NORM_BIAS; p++)
+            expect(context, &call, ATN_ERR_UNSUPPORTED, "a parameter that is ignored",
+                   SLOT_PARAMETERS + p, &small);
+        cr_expect_eq(number, 1);
+        atn_plan_free(plan);
+        attention_run_free(&r);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 Test(statuses, of_backward)
 {
     atn_context *context = fixture_context(1, NULL);

@@ -324,7 +324,7 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
         else /* in double */
             R(norm_scale)(1, d[i], l->dv, row, 1, row, 1);
     }
-    R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
+    head_finish_rows(h, queries->first, queries->rows);
 }
 
 static void answer_part(const void *map, const head *h, int64_t first, int64_t count)

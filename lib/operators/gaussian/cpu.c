@@ -77,7 +77,7 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
                       h->out_stride);
         }
     }
-    R(store)(h->desc->storage, count, h->dv, out, h->out_stride);
+    head_finish_rows(h, first, count);
 }
 
 static void forward(const head *h)

@@ -161,8 +161,8 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
         real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, p.r, p.weights,
                                    p.padded, p.values.sums, h->dv, 0, to, h->out_stride),
                         real_next(to, rows, h->dv, h->out_stride), NULL);
+        head_finish_rows(h, i, rows);
     }
-    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
 static void forward(const head *h)

@@ -379,7 +379,8 @@ static void close_tokens(const void *own, const head *h, int64_t first, int64_t 
         for (int64_t c = 0; c < h->dv; c++)
             p->out[i * p->out_stride + c] *= p->sums[i];
     }
-    R(store)(h->desc->storage, count, h->dv, p->out + first * p->out_stride, p->out_stride);
+    if (h->out)
+        head_finish_rows(h, first, count);
 }
 
 /* The sequence and the keys. */

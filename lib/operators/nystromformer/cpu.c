@@ -394,7 +394,7 @@ static void forward(const head *h)
     }
     if (h->desc->residual.data) {
         R(head_share_tokens)(h, h->n, NULL, residual);
-        R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+        head_finish_rows(h, 0, h->n);
     }
 }
 

@@ -616,7 +616,6 @@ static void residual_backward(head_launch *l)
 
 static void backward(head_launch *l)
 {
-    prepare(l);
     if (l->call.plan.desc.residual.data)
         residual_backward(l);
     OVER_CHUNKS(l, measure_queries);
@@ -631,4 +630,5 @@ static void backward(head_launch *l)
     OVER_CHUNKS(l, backward_key_means);
 }
 
-extern "C" const head_operator R(cuda_operator_nystromformer) = {sizes, forward, backward};
+extern "C" const head_operator R(cuda_operator_nystromformer) = {sizes, forward, backward, NULL,
+                                                               prepare};

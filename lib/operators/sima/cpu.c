@@ -140,8 +140,8 @@ static void forward_channels(const void *own, const head *h, int64_t first, int6
                                    whole->other, h->dv, 0, to, h->out_stride),
                         real_next(to, rows, h->dv, h->out_stride),
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride));
+        head_finish_rows(h, i, rows);
     }
-    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
 /* dS, and the sums that the norms' gradients need. */
@@ -249,8 +249,8 @@ static void forward_tokens(const void *own, const head *h, int64_t first, int64_
             real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, keys, p->weights, HEAD_BLOCK,
                       h->v + j * h->v_stride, h->v_stride, 1, out, h->out_stride);
         }
+        head_finish_rows(h, i, rows);
     }
-    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
 /* From grad, by a block of normalised columns, adds the first term of the gradient. */

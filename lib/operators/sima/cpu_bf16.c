@@ -139,6 +139,7 @@ static void forward(const head *h)
         int64_t lines = dense ? 1 : rows, length = dense ? rows * m.width : h->dv;
         for (int64_t r = 0; r < lines; r++)
             R(narrow)(length, m.out + r * m.width, h->out + (i + r) * h->out_stride);
+        head_finish_rows(h, i, rows);
     }
 }
 

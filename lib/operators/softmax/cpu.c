@@ -282,7 +282,7 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
         int64_t some = head_smaller(QUERIES, first + count - i);
         real *out = h->out + i * h->out_stride;
         attend(h, i, some, &w, out, h->out_stride);
-        R(store)(h->desc->storage, some, h->dv, out, h->out_stride);
+        head_finish_rows(h, i, some);
     }
 }
 
@@ -348,7 +348,7 @@ void R(softmax_forward)(const head *h)
         return;
     }
     attend_few(h, h->out, h->out_stride);
-    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    head_finish_rows(h, 0, h->n);
 }
 
 /* ---- Backward ---- */

@@ -125,6 +125,7 @@ static void forward_block(const head *h, const memory *m, int64_t first, int64_t
             sums[e] = (float)(sums[e] * reciprocal);
         R(narrow)(h->dv, sums, h->out + (first + r) * h->out_stride);
     }
+    head_finish_rows(h, first, count);
 }
 
 static void forward_part(const void *own, const head *h, int64_t first, int64_t count)

@@ -218,12 +218,15 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
     for (run r = start_part(&part, first, count); next_run(&part, h->n, &r);
          done = r.query + r.count) {
         head_clear_rows(r.query - done, d, h->out + done * h->out_stride, h->out_stride);
-        R(multiply_tokens)
-        (r.count, d, d, h->v + r.key * h->v_stride, h->v_stride, whole->transposed, false,
-         h->out + r.query * h->out_stride, h->out_stride);
+        for (int64_t i = 0; i < r.count; i += HEAD_BLOCK) {
+            int64_t rows = head_smaller(HEAD_BLOCK, r.count - i), query = r.query + i;
+            R(multiply_tokens)
+            (rows, d, d, h->v + (r.key + i) * h->v_stride, h->v_stride, whole->transposed, false,
+             h->out + query * h->out_stride, h->out_stride);
+            head_finish_rows(h, query, rows);
+        }
     }
     head_clear_rows(first + count - done, d, h->out + done * h->out_stride, h->out_stride);
-    R(store)(h->desc->storage, count, d, h->out + first * h->out_stride, h->out_stride);
 }
 
 static void forward(const head *h)

@@ -169,8 +169,8 @@ static void forward_part(const void *own, const head *h, int64_t first, int64_t 
                                    p.normalised, h->dv, 0, to, h->out_stride),
                         real_next(h->q + i * h->q_stride, rows, h->d, h->q_stride),
                         real_next(to, rows, h->dv, h->out_stride));
+        head_finish_rows(h, i, rows);
     }
-    R(store)(h->desc->storage, count, h->dv, h->out + first * h->out_stride, h->out_stride);
 }
 
 static void forward(const head *h)
