@@ -250,12 +250,12 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
     "the printed FLOPs are the host's: with fewer flops first, K^T V, they would be lower"
 #define SAME_FLOPS                                                                                 \
     HOSTS_FLOPS                                                                                    \
-        "; the appendix's rule N < D, D of all heads, takes Q K^T first, which costs what "        \
-        "the host costs"
+    "; the appendix's rule N < D, D of all heads, takes Q K^T first, which costs what "            \
+    "the host costs"
 #define CVT_FLOPS                                                                                  \
     HOSTS_FLOPS                                                                                    \
-        "; the appendix's rule N < D, D of all heads, takes Q K^T first in stage 3 alone: "        \
-        "4.17e9"
+    "; the appendix's rule N < D, D of all heads, takes Q K^T first in stage 3 alone: "            \
+    "4.17e9"
 #define OTHER_HOST "Tab. 1 prints 26M for this network; 22M are DeiT-S's"
 #define DINO       "Tab. 1 prints 4.8e9 for the same network"
 #define UFO_DETAILS                                                                                \

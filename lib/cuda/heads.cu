@@ -74,7 +74,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 static __device__ bool inputs_bad(const head &h)
 {
-    return rows_bad(h.q, h.first, h.end, h.d) | rows_bad(h.k, h.first_key, h.end_key, h.d) |
+    return rows_bad(h.q, h.first, h.end, h.d) || rows_bad(h.k, h.first_key, h.end_key, h.d) ||
            rows_bad(h.v, h.first_key, h.end_key, h.dv);
 }
 
@@ -90,8 +90,8 @@ static __device__ bool output_bad(const head &h)
 
 static __device__ bool gradients_bad(const head &h)
 {
-    return rows_bad(h.grad_q, h.first, h.end, h.d) |
-           rows_bad(h.grad_k, h.first_key, h.end_key, h.d) |
+    return rows_bad(h.grad_q, h.first, h.end, h.d) ||
+           rows_bad(h.grad_k, h.first_key, h.end_key, h.d) ||
            rows_bad(h.grad_v, h.first_key, h.end_key, h.dv);
 }
 

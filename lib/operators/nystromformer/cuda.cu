@@ -631,4 +631,4 @@ static void backward(head_launch *l)
 }
 
 extern "C" const head_operator R(cuda_operator_nystromformer) = {sizes, forward, backward, NULL,
-                                                               prepare};
+                                                                 prepare};
