@@ -32,6 +32,15 @@ static void set_operator(const change *c, atn_attention_desc *desc)
     desc->op = (atn_operator)c->value;
 }
 
+/* Of queries divided by d^(1/4) this is exp(-|q_i - q_j|^2 / (2 sqrt(d))), as without the change;
+ * landmarks, which end with a LayerNorm, are not divided. */
+static void set_kernel(const change *c, atn_attention_desc *desc)
+{
+    (void)c;
+    desc->scale = ATN_SCALE_VALUE;
+    desc->scale_value = 0.5;
+}
+
 static void set_norm(const change *c, atn_attention_desc *desc)
 {
     desc->sima.norm = (atn_sima_norm)c->value;
@@ -186,6 +195,14 @@ const change changes[] = {
     CROSSNORM(CROSSNORM_LAYER, "layer-norm", "LayerNorm instead of XNorm"),
     CROSSNORM(CROSSNORM_GROUP, "group-norm", "GroupNorm of 8 channels instead of XNorm"),
     CROSSNORM(CROSSNORM_INSTANCE, "instance-norm", "InstanceNorm instead of XNorm"),
+    {.name = "code-kernel",
+     .description =
+         "the published code's kernel, exp(-|x - y|^2 / 2) of queries divided by d^(1/4) "
+         "and of landmarks that are not; networks/ alone reads such a network",
+     .operators = SOFT_ONLY,
+     .before = true,
+     .code_kernel = true,
+     .edit = set_kernel},
     {.name = "one-head",
      .description = "one head as wide as the network" UNREAD,
      .operators = ALL,

@@ -42,6 +42,7 @@ struct change {
     bool symmetric;     /* K = Q */
     bool relu;          /* in the MLP, instead of GELU */
     bool one_head;      /* as wide as all heads */
+    bool code_kernel;   /* queries are divided by d^(1/4) before attention; see edit */
     crossnorm_kind crossnorm; /* instead of XNorm */
     int64_t landmarks;        /* their number; 0: as without the change */
     void (*edit)(const change *c, atn_attention_desc *desc); /* null: nothing */

@@ -291,6 +291,15 @@ static const real *scale_at(const pass *p, int64_t place)
     return p->m->scaled ? p->data + place : NULL;
 }
 
+/* Divides rows of queries, or their gradients, by d^(1/4), where the network does. */
+static void divide_queries(const model *m, int64_t rows, real *queries, int64_t stride)
+{
+    real factor = (real)pow((double)(m->shape.width / m->shape.heads), -0.25);
+    for (int64_t i = 0; m->shape.change->code_kernel && i < rows; i++)
+        for (int64_t c = 0; c < m->shape.width; c++)
+            queries[i * stride + c] *= factor;
+}
+
 static atn_status block_forward(pass *p, int64_t index)
 {
     const model *m = p->m;
@@ -303,6 +312,7 @@ static atn_status block_forward(pass *p, int64_t index)
                          b->moments1);
     linear(p->context, rows, c, m->inputs * c, attention_in, w + at->input_weight,
            w + at->input_bias, b->parts);
+    divide_queries(m, rows, b->parts, m->inputs * c);
     atn_status status = attend(p, index);
     if (!is_value(status))
         return status;
@@ -449,6 +459,7 @@ static atn_status block_backward(pass *p, int64_t index, real *gradient)
     linear_backward(p->context, rows, c, c, b->attended, w + at->output_weight, doutput, false,
                     p->dattended, g + at->output_weight, g + at->output_bias);
     atn_status status = attend_backward(p, index, g);
+    divide_queries(m, rows, p->dparts[0], c);
     for (int64_t k = 0; k < m->inputs && is_value(status); k++)
         linear_backward(p->context, rows, c, c, m->norm_after ? b->in : b->normed1,
                         w + at->input_weight + k * c * c, p->dparts[k], k > 0, p->drows,

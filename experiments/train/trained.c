@@ -543,6 +543,12 @@ void trained_head_free(trained_head *h)
 static int make_part(const trained *t, int part, const input_draw *draw, double *tokens)
 {
     trained_head h;
+    if (t->shape.change->code_kernel) {
+        report_error("%s: queries of a network that was trained with --change %s, whose kernel is "
+                     "not that of these commands; networks/ reads it",
+                     t->path, t->shape.change->name);
+        return EXIT_USAGE;
+    }
     int code = trained_head_open(t, t->block, draw, &h);
     const double *const parts[PARTS] = {h.q, h.k, h.v};
     for (int64_t i = 0; i < draw->height * draw->width * TOKEN_DIM && code == EXIT_PASS; i++)

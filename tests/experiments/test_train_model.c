@@ -104,6 +104,7 @@ Test(train_model, a_change_is_in_the_network)
          ATN_SAMPLING_INDICES},
         {"soft", "m-4", 32 * 32 * 45, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"soft", "m-196", -32 * 32 * 3, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
+        {"soft", "code-kernel", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"sima", "l2", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"sima", "no-norm", 0, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
         {"softmax", "symmetric", -KEYS, 2, 20, 0, ATN_INVERSE_NR_PAPER, ATN_SAMPLING_CONV_CODE},
@@ -125,6 +126,9 @@ Test(train_model, a_change_is_in_the_network)
                              : strcmp(rows[i].change, "no-norm") == 0 ? ATN_SIMA_NONE
                                                                       : ATN_SIMA_L1;
         cr_expect_eq(desc.sima.norm, norm, "%s", rows[i].change);
+        double scale = atn_kernel_scale(desc.scale, desc.scale_value, 2, 32);
+        cr_expect_float_eq(scale, strcmp(rows[i].change, "code-kernel") == 0 ? 0.5 : 0.5 / sqrt(32),
+                           1e-15, "%s", rows[i].change);
         if (samples(rows[i].name)) {
             cr_expect_eq(desc.inverse.method, rows[i].inverse, "%s", rows[i].change);
             cr_expect(rows[i].steps == 0 || desc.inverse.iterations == rows[i].steps, "%s",

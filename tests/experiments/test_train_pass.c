@@ -73,20 +73,35 @@ static void release(network *w)
 static const struct {
     const char *name, *change;
     double step;
-} operators[] = {{"soft/exact", "none", 1e-5},    {"softpp/code", "none", 1e-5},
-                 {"gaussian", "none", 1e-5},      {"softmax", "none", 1e-5},
-                 {"sima", "none", 1e-6},          {"xnorm", "none", 1e-5},
-                 {"linformer", "none", 1e-5},     {"performer", "none", 1e-5},
-                 {"rff", "none", 1e-5},           {"nystromformer/exact", "none", 1e-5},
-                 {"xca", "none", 1e-5},           {"efficient", "none", 1e-5},
-                 {"elu", "none", 1e-5},           {"cosformer", "none", 1e-6},
-                 {"lsh", "none", 1e-6},           {"soft/exact", "pool", 1e-5},
-                 {"soft/exact", "random", 1e-5},  {"softpp/code", "first", 1e-5},
-                 {"softmax", "symmetric", 1e-5},  {"sima", "l2", 1e-6},
-                 {"sima", "no-norm", 1e-6},       {"sima", "relu", 1e-6},
-                 {"sima", "one-head", 1e-6},      {"xnorm", "l2-queries", 1e-5},
-                 {"xnorm", "l2-clusters", 1e-5},  {"xnorm", "p-norm", 1e-5},
-                 {"xnorm", "layer-norm", 1e-5},   {"xnorm", "group-norm", 1e-5},
+} operators[] = {{"soft/exact", "none", 1e-5},
+                 {"soft/exact", "code-kernel", 1e-5},
+                 {"softpp/code", "none", 1e-5},
+                 {"gaussian", "none", 1e-5},
+                 {"softmax", "none", 1e-5},
+                 {"sima", "none", 1e-6},
+                 {"xnorm", "none", 1e-5},
+                 {"linformer", "none", 1e-5},
+                 {"performer", "none", 1e-5},
+                 {"rff", "none", 1e-5},
+                 {"nystromformer/exact", "none", 1e-5},
+                 {"xca", "none", 1e-5},
+                 {"efficient", "none", 1e-5},
+                 {"elu", "none", 1e-5},
+                 {"cosformer", "none", 1e-6},
+                 {"lsh", "none", 1e-6},
+                 {"soft/exact", "pool", 1e-5},
+                 {"soft/exact", "random", 1e-5},
+                 {"softpp/code", "first", 1e-5},
+                 {"softmax", "symmetric", 1e-5},
+                 {"sima", "l2", 1e-6},
+                 {"sima", "no-norm", 1e-6},
+                 {"sima", "relu", 1e-6},
+                 {"sima", "one-head", 1e-6},
+                 {"xnorm", "l2-queries", 1e-5},
+                 {"xnorm", "l2-clusters", 1e-5},
+                 {"xnorm", "p-norm", 1e-5},
+                 {"xnorm", "layer-norm", 1e-5},
+                 {"xnorm", "group-norm", 1e-5},
                  {"xnorm", "instance-norm", 1e-5}};
 enum { OPERATORS = sizeof operators / sizeof *operators };
 
@@ -195,5 +210,29 @@ Test(train_pass, a_change_to_relu)
             most = fmax(most, fabs(logits[0][k] - logits[1][k]));
         cr_expect(relu ? most == 0 : most > 1e-3, "%s: %g", relu ? "ReLU" : "GELU", most);
         release(&w);
+    }
+}
+
+/* exp(-|x / d^(1/4) - l|^2 / 2) is exp(-|x - l|^2 / (2 sqrt(d))) for landmarks of 0, which a
+ * LayerNorm of weight and bias 0 gives, and for no others. */
+Test(train_pass, a_change_to_the_kernel_of_the_code)
+{
+    for (int zero = 0; zero < 2; zero++) {
+        double logits[2][IMAGES * LABELS], most = 0;
+        for (int changed = 0; changed < 2; changed++) {
+            network w = make("soft/exact", changed ? "code-kernel" : "none");
+            train_case c = case_of(&w);
+            for (int64_t i = 0; zero && i < w.m.parameter_count; i++) {
+                const model_parameter *p = &w.m.parameters[i];
+                for (int64_t k = 0; strstr(p->name, ".attention.norm_") && k < p->count; k++)
+                    w.parameters[p->offset + k] = 0;
+            }
+            train_run_f64(&c, logits[changed], NULL);
+            release(&w);
+        }
+        for (int k = 0; k < IMAGES * LABELS; k++)
+            most = fmax(most, fabs(logits[0][k] - logits[1][k]));
+        cr_expect(zero ? most <= 1e-13 : most > 1e-9, "landmarks %s: %g", zero ? "of 0" : "as ever",
+                  most);
     }
 }
