@@ -256,10 +256,11 @@ typedef struct {
  * Gradients must not overlap each other, an input, y, a mask or an array of the description that
  * the operator reads. Status as forward; ATN_NONFINITE: a head whose inputs or gradients are not
  * finite has NaN in its gradients of q, k, v (and parameters get NaN); so have all heads that share
- * a parameter whose gradient, their sum, overflows although each head's part is finite.
- * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
- * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 4 times forward's
- * flops (softmax without y up to 4.5 times), no n x m or n x n array. */
+ * a parameter whose gradient, their sum, overflows (on CUDA, and of soft and softpp on the CPU, a
+ * head alone whose own part of it does). ATN_ERR_UNSUPPORTED: a parameter that this operator has no
+ * gradient for, or that is null in the description or ignored there (a sampling's weights where the
+ * kind is another); a desc.gradient that does not go with desc.inverse. Cost: 2 to 4 times
+ * forward's flops (softmax without y up to 4.5 times), no n x m or n x n array. */
 atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
                                   const atn_tensor *dout, atn_gradients *gradients,
                                   atn_attention_info *info);
