@@ -35,7 +35,8 @@ static const evidence rows[] = {
      "--input photos,iid --samples 1 --dtype f64 --variant nr-paper "
      "--sampling published,published-centred"},
     {"initialisation", "convergence/initialisation", ""},
-    {"norm-growth", "spectral/norm-growth", "--quick --sampling pool"},
+    {"norm-growth", "spectral/norm-growth", /* the usual inputs, without norm-growth-trained's */
+     "--quick --sampling pool --input photos,smooth,smooth:8,noisy,iid,iid:0.3,clusters"},
     {"norm-growth-published", "spectral/norm-growth",
      "--input photos,smooth,clusters --m 16,49,100,144 --samples 2 "
      "--sampling published,published-centred"},

@@ -132,7 +132,7 @@ static int find_bottom(const claim_run *run, double s, int64_t n, int64_t d, con
     int code = make_kernel(run, ATN_F64, ATN_DISTANCE_DIRECT, true, s, n, d, tokens, k);
     found->smallest = INFINITY;
     for (int64_t i = 0; i < n * n && code == EXIT_PASS; i++) {
-        found->smallest = !(k[i] >= found->smallest) ? k[i] : found->smallest;
+        found->smallest = direct_least(found->smallest, k[i]);
         close += k[i] <= close_to_zero;
     }
     found->share = n > 1 ? (double)close / (double)(n * (n - 1)) : 0;

@@ -478,8 +478,7 @@ static int tabulate_small_inverses(const claim_run *run, double next, verdict *v
         fprintf(v->notes, " | %.6g | %.6g | %.2g |\n", x[i][0], x[i][4],
                 residual_of_itself(a, x[i]));
         for (int j = 0; j < i; j++) {
-            double difference = relative_difference(x[i], x[j]);
-            *apart = difference >= *apart ? *apart : difference;
+            *apart = direct_least(*apart, relative_difference(x[i], x[j]));
         }
     }
     return EXIT_PASS;

@@ -85,11 +85,14 @@ static int judge_s20(const claim_run *run, verdict *v)
     }
     int code = second_eigenvalue(run, apart, swapped, &crossed);
     v->kind = rows[0] == 0 || outside[0] > 0 ? VERDICT_FAILS
-              : crossed < 0                  ? VERDICT_HOLDS_IF
+              : !(crossed >= 0)              ? VERDICT_HOLDS_IF
                                              : VERDICT_HOLDS;
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition, "K = Q, for the sentence after Prop. 3; Prop. 3 itself holds "
-                                   "for every K, as it assumes λ_n ≥ 0");
+                                   "for every K, as it assumes λ_n ≥ 0. (Before it stands that the "
+                                   "scaled dot-product kernel is positive definite, which exp(q·k) "
+                                   "is for K = Q; 'standard self-attention' has two projections, "
+                                   "§ 3.1)");
     verdict_set(&v->measured,
                 "K = Q: %" PRId64 " of %" PRId64 " spectra outside [0, 1]; K ≠ Q: %" PRId64
                 " of %" PRId64 ", down to %.3g. ‖S‖₂ exceeds 1 in %" PRId64

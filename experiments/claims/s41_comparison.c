@@ -399,7 +399,12 @@ static int judge_s42(const claim_run *run, verdict *v)
             TOKENS, WIDTH, LANDMARKS);
     bool feasible =
         apart <= 1 && small.least_sum > 0 && small.direct <= 64 * atn_dtype_roundoff(ATN_F64);
-    v->kind = feasible ? VERDICT_FAILS : VERDICT_HOLDS;
+    v->kind = feasible ? VERDICT_HOLDS_IF : VERDICT_HOLDS;
+    if (feasible)
+        verdict_set(&v->condition,
+                    "the decomposition is of S itself, whose row sums take all n² exps; E can be "
+                    "decomposed first, and normalised by the row sums of Ê where these are "
+                    "positive");
     verdict_set(&v->measured,
                 "PᵀA†(P1), in O(nm), is Ê1 to within %.2g of its rounding bound. Some row sum of Ê "
                 "is ≤ 0 for %d of %d draws of smooth tokens, %d of %d of independent ones (n = %d, "
@@ -603,11 +608,11 @@ const claim soft_comparison_claims[] = {
                   "softmax attention and Nyströmformer's product of three softmaxes; 144 smooth "
                   "or independent tokens, 36 landmarks, 8 draws; two and four tokens.",
         .corrected =
-            "The reason given fails: normalisation needs no n × n matrix, K = Q or not. For Ê = "
-            "[A; "
-            "C]A†[A B] of E = exp(QKᵀ/√d_e) = [A B; C D] (S33) divide the rows by Ê1 = [A; "
-            "C](A†([A "
-            "B]1)), O(nm + m²) more than Ê takes, and exact where Ê = E; for K = Q also 0 ⪯ Ê ⪯ E. "
+            "Of S it is so: every entry of [A; C] and [A B] has the row sum of E in it. But "
+            "normalisation needs no n × n matrix, K = Q or not. For Ê = [A; C]A†[A B] of E = "
+            "exp(QKᵀ/√d_e) = [A B; C D] (S33) divide the rows by Ê1 = [A; C](A†([A B]1)), O(nm + "
+            "m²) more than Ê takes, and exact where Ê = E, which for K = Q is where every token "
+            "equals a landmark; for K = Q also 0 ⪯ Ê ⪯ E. "
             "What is in the way is another thing: row sums of Ê may be 0 or negative. Observed: "
             "for some draws of smooth tokens they are, with K = Q; otherwise errors are about "
             "those of Nyströmformer's product, or larger where a row sum is near 0 (--seed 3).",

@@ -238,7 +238,7 @@ static int judge_u03(const claim_run *run, verdict *v)
     }
     double exponent = cell_real(fits, worst, "exponent"),
            error = cell_real(fits, worst, "std_error"), least = least_exponent(points, fits, worst);
-    v->kind = linear ? VERDICT_HOLDS : VERDICT_FAILS;
+    v->kind = linear ? VERDICT_OBSERVED : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "by a fit to measured bytes of the operator, on a CPU: n^%.4f ± %.1g over n = %lld "
                 "to %lld (%s); by count: KᵀV of a head of 32 channels has %g bytes for %d tokens "
@@ -608,7 +608,7 @@ static int judge_u08(const claim_run *run, verdict *v)
     v->kind = !scales ? VERDICT_FAILS : redrawn ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition, "initialisations differ by positive factors of W_Q, W_K and W_V "
-                                   "alone");
+                                   "and a common rotation of W_Q and W_K alone");
     verdict_set(&v->measured,
                 "XNorm, W_Q, W_K and W_V × 4, 1/8 and 16: outputs change by %g, × 3, 0.1 and 7 by "
                 "%.2g; drawn anew by %.2g, with the largest output at another token in %d of %d "

@@ -292,7 +292,9 @@ const claim ufo_vit_network_claims[] = {
     {
         .id = "U12",
         .source = "UFO-ViT § 1",
-        .statement = "For vision tasks, N is proportional to the input resolution. This means that "
+        .statement = "[T]he original self-attention (SA) mechanism has O(N²) time and memory "
+                     "complexity due to the matrix multiplication of σ(QKᵀ) ∈ R^(N×N) and V. … For "
+                     "vision tasks, N is proportional to the input resolution. This means that "
                      "SA consumes 16 times the computational resources if the width and height of "
                      "the input image are doubled.",
         .method = "Exact counts of a layer of softmax attention, D = 384, 6 heads, and of DeiT-S, "

@@ -138,7 +138,8 @@ static int judge_u19(const claim_run *run, verdict *v)
         printed -= strengths[i]; /* Eq. 15 at x = 1 */
     v->kind = one != printed ? VERDICT_FAILS : two == printed ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "all clusters have one centre, the origin");
+        verdict_set(&v->condition, "Σk_ic_i = 0; for all k_i: all clusters have one centre, the "
+                                   "origin");
     verdict_set(&v->measured,
                 "k = 1 and 3, x = 1: Eq. 15 gives the force %g; clusters at 0 and 0 give %g, those "
                 "at −1 and 1 %g. A particle rests at %.6g between the former, at %.6g between the "
@@ -286,7 +287,8 @@ const claim ufo_vit_spring_claims[] = {
             "the linearity of elasticity can be used: F = −Σ_{i=1}^{n} k_i·x",
         .method = "Two springs in one dimension: Eq. 15, the sum of forces with both centres at "
                   "the origin, and with centres at −1 and 1. What Eq. 9 says is U09.",
-        .corrected = "F = −Σ k_i(x − c_i) for clusters at c_i: a particle rests at Σk_ic_i/Σk_i. "
+        .corrected = "F = −Σ k_i(x − c_i) for clusters at c_i: a particle rests at Σk_ic_i/Σk_i, "
+                     "Σk_i ≠ 0. "
                      "By Eq. 15 it rests at 0 whatever the clusters are: n of them act as one with "
                      "Σk_i. That x ≈ 0 does not help: at 0 the clusters' force is Σk_ic_i.",
         .proof = "Forces add up. −Σk_i(x − c_i) = −(Σk_i)x + Σk_ic_i, which is Eq. 15 for every x "
