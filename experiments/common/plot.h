@@ -17,9 +17,10 @@
 
 #include "experiment.h"
 
-/* Plots e's CSVs, of a run with these settings, in folder. False, and one line on stderr, if the
- * plots could not be made; old plots have then been removed, too. */
-bool plot_experiment(const experiment *e, const program_options *s, const char *folder);
+/* Plots e's CSVs, of a run with these settings, in folder, after removing old plots. *made: whether
+ * all plots are there now; if not, lines on stderr say why. Returns an exit code: EXIT_ENVIRONMENT
+ * if a plot could not be written, but EXIT_PASS without gnuplot, or if it fails on the script. */
+int plot_experiment(const experiment *e, const program_options *s, const char *folder, bool *made);
 
 /* Whether e's plots are in folder. */
 bool plot_is_there(const experiment *e, const char *folder);

@@ -352,8 +352,12 @@ static int finish(sweep *w, double start)
         int published = publish(w, tables, code, start);
         code = is_fault(published) ? published : code;
     }
+    bool plots = true;
+    if (!is_fault(code) && w->e->plot) {
+        int drawn = plot_experiment(w->e, w->s, w->folder, &plots);
+        code = is_fault(drawn) ? drawn : code;
+    }
     if (!is_fault(code)) {
-        bool plots = !w->e->plot || plot_experiment(w->e, w->s, w->folder);
         print_summary(w, tables, progress_seconds() - start, code == EXIT_CHECK, plots);
         printout_tables(w->e->name, w->e->outputs, tables, w->e->output_count);
     }
@@ -436,8 +440,10 @@ static int skip_complete(const sweep *w, int code)
 {
     report_note("%s: already complete in %s%s", w->e->name, w->folder,
                 code == EXIT_CHECK ? "; a check failed in it" : "");
-    if (w->e->plot && !plot_is_there(w->e, w->folder))
-        plot_experiment(w->e, w->s, w->folder);
+    bool made;
+    if (w->e->plot && !plot_is_there(w->e, w->folder) &&
+        plot_experiment(w->e, w->s, w->folder, &made) != EXIT_PASS)
+        return EXIT_ENVIRONMENT;
     return printout_takes_tables() && !print_complete(w) ? EXIT_ENVIRONMENT : code;
 }
 

@@ -1174,6 +1174,41 @@ Test(sweep, plots)
     cr_expect_not(has_file("out/made/raw.png") || has_file("out/made/raw.svg"), "old plots stay");
 }
 
+/* gnuplot itself reports no failed write. */
+Test(sweep, plots_on_a_full_disk)
+{
+    static const struct {
+        const char *path, *message;
+        off_t missing; /* white space may follow "</svg>" */
+    } rows[] = {{"out/made/raw.png", "raw.png: cannot write: ", 1},
+                {"out/made/raw.svg", "raw.svg: cannot write: ", sizeof ">\n\n" - 1}};
+    struct stat whole[2];
+    experiment plotted;
+    if (system("command -v gnuplot >/dev/null") != 0) {
+        fputs("left out: no gnuplot\n", stderr);
+        return;
+    }
+    set_script(&plotted, "set terminal @terminal size 300,200\nset output out\n"
+                         "set samples 3000\nplot sin(x)\n");
+    cr_expect_eq(run_child(""), EXIT_PASS);
+    cr_assert(stat(in_folder(rows[0].path), &whole[0]) == 0 &&
+              stat(in_folder(rows[1].path), &whole[1]) == 0 && whole[0].st_size < whole[1].st_size);
+    for (int i = 0; i < 2; i++) {
+        size_limit = (rlim_t)(whole[i].st_size - rows[i].missing);
+        cr_expect_eq(run_child(""), EXIT_ENVIRONMENT, "%s", rows[i].path);
+        cr_expect(holds("stderr", rows[i].message), "%s", rows[i].path);
+        cr_expect(!has_file("out/made/raw.svg") && has_file("out/made/raw.png") == (i > 0));
+        cr_expect(has_file(CSV) && has_file(JOURNAL), "%s", rows[i].path);
+    }
+    size_limit = RLIM_INFINITY;
+    cr_expect_eq(run_child("--resume"), EXIT_PASS);
+    cr_expect(has_plots() && !has_file(JOURNAL));
+    unlink(in_folder(rows[0].path));
+    size_limit = (rlim_t)(whole[0].st_size - 1);
+    cr_expect_eq(run_child("--resume"), EXIT_ENVIRONMENT, "a plot that a complete run lacks");
+    cr_expect_not(has_plots());
+}
+
 /* The script signals the program that runs it. */
 static void set_deadly_script(experiment *plotted, const char *signal)
 {
