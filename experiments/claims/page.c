@@ -431,7 +431,7 @@ static void write_claim(page *p, const judged *j)
 
 /* ---- The page ---- */
 
-void claims_page_write(const claim_run *run, const judged *all, int count, int code, FILE *file)
+void claims_page_write(const claim_run *run, const judged *all, int count, FILE *file)
 {
     static const html_page frame = {
         .title = "The papers' statements, tested", .style = style, .script = script};

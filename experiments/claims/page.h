@@ -6,6 +6,6 @@
 
 #include "claims/report.h"
 
-void claims_page_write(const claim_run *run, const judged *all, int count, int code, FILE *file);
+void claims_page_write(const claim_run *run, const judged *all, int count, FILE *file);
 
 #endif

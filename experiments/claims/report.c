@@ -188,19 +188,20 @@ void report_print_table(const judged *all, int count)
     table_free(t);
 }
 
-static void write_csv(const claim_run *run, const judged *all, int count, int code, FILE *file)
+static void write_csv(const claim_run *run, const judged *all, int count, FILE *file)
 {
     table *t = make_table(all, count);
     table_write_csv(t, file);
     table_free(t);
 }
 
-static void write_metadata(const claim_run *run, const judged *all, int count, int code, FILE *file)
+/* csv: where claims.csv is now. Returns an exit code. */
+static int write_metadata(const claim_run *run, int code, const char *csv, FILE *file)
 {
     static const experiment ledger = {
         .name = "claims", .outputs = &report_ledger, .output_count = 1};
-    metadata_write(&ledger, run->s, NULL, 0, &(run_facts){.fingerprint = "", .code = code}, NULL,
-                   file);
+    return metadata_write(&ledger, run->s, NULL, 0, &(run_facts){.fingerprint = "", .code = code},
+                          csv, file);
 }
 
 /* ---- claims.md ---- */
@@ -297,7 +298,7 @@ static void write_claim(const claim_run *run, const judged *j, FILE *file)
     free(again);
 }
 
-static void write_markdown(const claim_run *run, const judged *all, int count, int code, FILE *file)
+static void write_markdown(const claim_run *run, const judged *all, int count, FILE *file)
 {
     fprintf(file,
             "# The papers' statements, tested\n\nattnum %s, `%s`. %d statement%s on softmax-free "
@@ -315,24 +316,29 @@ int report_write(const claim_run *run, const judged *all, int count, int code)
 {
     static const struct {
         const char *name;
-        void (*write)(const claim_run *run, const judged *all, int count, int code, FILE *file);
+        void (*write)(const claim_run *run, const judged *all, int count, FILE *file);
     } kinds[] = {{"claims.csv", write_csv},
-                 {"claims.csv-metadata.json", write_metadata},
                  {"claims.md", write_markdown},
                  {"claims.html", claims_page_write}};
     enum { KINDS = sizeof kinds / sizeof *kinds };
-    new_file files[KINDS] = {0};
+    new_file files[KINDS + 1] = {0}, *metadata = &files[KINDS];
     int written = EXIT_PASS;
     for (int i = 0; i < KINDS && written == EXIT_PASS; i++) {
         written = new_file_open(&files[i], run->folder, kinds[i].name);
         if (written == EXIT_PASS) {
-            kinds[i].write(run, all, count, code, files[i].file);
+            kinds[i].write(run, all, count, files[i].file);
             written = new_file_close(&files[i]);
         }
     }
-    for (int i = 0; i < KINDS && written == EXIT_PASS; i++)
+    if (written == EXIT_PASS)
+        written = new_file_open(metadata, run->folder, "claims.csv-metadata.json");
+    if (written == EXIT_PASS)
+        written = write_metadata(run, code, files[0].temporary, metadata->file);
+    if (written == EXIT_PASS)
+        written = new_file_close(metadata);
+    for (int i = 0; i <= KINDS && written == EXIT_PASS; i++)
         written = new_file_publish(&files[i]);
-    for (int i = 0; i < KINDS; i++)
+    for (int i = 0; i <= KINDS; i++)
         new_file_free(&files[i]);
     return written;
 }

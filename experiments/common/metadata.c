@@ -311,13 +311,11 @@ int metadata_write(const experiment *e, const program_options *s, const void *st
 {
     double bytes;
     char hex[SHA256_HEX_SIZE];
-    if (csv && !measure_file(csv, &bytes, hex))
+    if (!measure_file(csv, &bytes, hex))
         return EXIT_ENVIRONMENT;
     cJSON *root = table_node(e, &e->outputs[output]);
-    if (csv) {
-        cJSON_AddNumberToObject(root, "bytes", bytes);
-        add_text(root, "sha256", hex);
-    }
+    cJSON_AddNumberToObject(root, "bytes", bytes);
+    add_text(root, "sha256", hex);
     cJSON *run = run_node(e, s, state, facts->fingerprint);
     cJSON_AddNumberToObject(run, "exit_code", facts->code);
     if (facts->seconds > 0)

@@ -21,9 +21,8 @@ typedef struct {
     int shard_count;          /* 0: it was not merged */
 } run_facts;
 
-/* Writes the metadata of e's output number `output`, the CSV that is now at `csv` (null: its
- * bytes and their SHA-256 are left out). The file keeps write errors. Returns an exit code; on
- * failure it has reported the reason. */
+/* Writes the metadata of e's output number `output`, the CSV that is now at `csv`. The file keeps
+ * write errors. Returns an exit code; on failure it has reported the reason. */
 int metadata_write(const experiment *e, const program_options *s, const void *state, int output,
                    const run_facts *facts, const char *csv, FILE *file);
 

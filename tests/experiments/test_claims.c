@@ -381,7 +381,7 @@ Test(claims, reports_quote_what_they_write)
     expect_text("claims.html", page_texts);
     expect_text("claims.html", without_plot);
     expect_text("claims.csv-metadata.json",
-                (const char *const[]){"attnum claims", "counterexample", NULL});
+                (const char *const[]){"attnum claims", "counterexample", "\"sha256\":", NULL});
     cr_assert(files_make_folder("maps/attention") == EXIT_PASS);
     scratch_write("maps/attention/maps.png", png, sizeof png - 1);
     cr_assert(report_write(&run, &j, 1, EXIT_PASS) == EXIT_PASS);

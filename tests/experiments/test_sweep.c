@@ -1084,12 +1084,14 @@ Test(sweep, metadata_have_the_seconds_of_a_run)
     } runs[] = {{12.34, 12.3}, {0.06, 0.1}, {0.04, 0}, {4000, 4000}, {0, -1}};
     program_options s;
     cr_assert_eq(options_parse(&s, tested.options, 0, NULL), EXIT_PASS);
+    write_file(in_folder("csv"), "", 0);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const run_facts facts = {.fingerprint = "f", .seconds = runs[i].seconds};
         char *text;
         size_t size;
         FILE *file = must_open_text(&text, &size);
-        cr_assert_eq(metadata_write(&tested, &s, NULL, 0, &facts, NULL, file), EXIT_PASS);
+        cr_assert_eq(metadata_write(&tested, &s, NULL, 0, &facts, in_folder("csv"), file),
+                     EXIT_PASS);
         must_close_text(file, &text, &size);
         cJSON *root = cJSON_Parse(text);
         const cJSON *seconds = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "run"), "seconds");
