@@ -849,8 +849,7 @@ static int check_purpose(const program_options *s, const option_id *taken)
     return EXIT_PASS;
 }
 
-/* Appends a word, quoted for a shell. */
-static char *quote_word(char *command, const char *word)
+char *options_add_word(char *command, const char *word)
 {
     bool plain = *word && strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                        "0123456789_-+=./,:@%^") == strlen(word);
@@ -893,7 +892,7 @@ static int parse_all(program_options *s, const option_id *taken, bool here, int 
 {
     int code = EXIT_PASS;
     for (int i = 0; i < argc; i++)
-        s->command = quote_word(s->command, argv[i]);
+        s->command = options_add_word(s->command, argv[i]);
     for (int i = 0; i < argc && code == EXIT_PASS; i++)
         if (argv[i][0] == '-')
             code = parse_option(s, taken, argc, argv, &i);
@@ -1045,7 +1044,7 @@ void options_manual(FILE *file)
 static char *add_option(char *command, option_id id, const char *value)
 {
     char *option_name = must_format("--%s", rows[id].name);
-    command = quote_word(quote_word(command, option_name), value);
+    command = options_add_word(options_add_word(command, option_name), value);
     free(option_name);
     return command;
 }
@@ -1084,7 +1083,7 @@ char *options_replay(const program_options *s, const char *experiment, const opt
     option_id all[OPTION_COUNT + 1] = {OPTION_END};
     options_add(all, taken);
     options_add(all, run_options);
-    char *command = quote_word(must_format("attnum run"), experiment);
+    char *command = options_add_word(must_format("attnum run"), experiment);
     for (int i = 0; i < OWN; i++) {
         if (own[i].wanted && options_include(all, own[i].id))
             command = add_option(command, own[i].id, own[i].value);
@@ -1097,7 +1096,7 @@ char *options_replay(const program_options *s, const char *experiment, const opt
         for (int j = 0; j < OWN; j++)
             picks |= own[j].id == id;
         if (!picks && repeats(all, id, point))
-            command = quote_word(command, s->kept.items[i]);
+            command = options_add_word(command, s->kept.items[i]);
     }
     return add_option(command, OPTION_OUT, "replay");
 }
@@ -1107,11 +1106,11 @@ char *options_shard_command(const program_options *s, const char *verb, int64_t 
 {
     char *command = must_format("attnum %s", verb), *part;
     for (int i = 0; i < s->kept.count; i++)
-        command = quote_word(command, s->kept.items[i]);
+        command = options_add_word(command, s->kept.items[i]);
     part = must_format("%" PRId64 "/%" PRId64, shard, shards);
     command = add_option(add_option(command, OPTION_SHARD, part), OPTION_OUT, out);
     free(part);
-    return quote_word(command, "--resume");
+    return options_add_word(command, "--resume");
 }
 
 /* ---- The fingerprint ---- */

@@ -427,6 +427,9 @@ typedef struct {
     bool by_effort; /* the point exists only with the run's effort (--quick, --full) */
 } options_point;
 
+/* Appends a word, quoted for a shell. Frees the command; the longer one is to be freed. */
+char *options_add_word(char *command, const char *word);
+
 /* The command that runs a point of an experiment that takes `taken` again, all else as in s but
  * --out. To be freed. */
 char *options_replay(const program_options *s, const char *experiment, const option_id *taken,

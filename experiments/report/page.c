@@ -41,7 +41,7 @@ static const char style[] =
 
 /* ---- Elements ---- */
 
-/* A name in a pill of its own colour; "holds if" has the class holds-if. */
+/* One of our own names in a pill of its own colour; "holds if" has the class holds-if. */
 static void write_pill(FILE *file, const char *name)
 {
     fputs("<span class=\"verdict ", file);
@@ -59,7 +59,7 @@ static void write_anchor(FILE *file, const char *name)
         fputc(*name == '/' ? '-' : *name, file);
 }
 
-static const cJSON *run_of(const result *r)
+static cJSON *run_of(const result *r)
 {
     return cJSON_GetObjectItem(r->metadata, "run");
 }
@@ -74,6 +74,16 @@ static const char *get_text(const cJSON *run, const char *path)
     return dot ? get_text(item, dot + 1) : cJSON_GetStringValue(item);
 }
 
+/* Writes and frees a command, with --out. */
+static void write_command(FILE *file, char *command, const char *out)
+{
+    command = options_add_word(options_add_word(command, "--out"), out);
+    fputs("<code>", file);
+    html_text(file, command);
+    fputs("</code>", file);
+    free(command);
+}
+
 /* ---- The head ---- */
 
 static const struct {
@@ -83,17 +93,34 @@ static const struct {
              {"flags", "Flags"},    {"blas.config", "BLAS"},    {"lapack", "LAPACK"},
              {"gsl", "GSL"},        {"certify", "Certificates"}};
 
+/* The runs that computed the results: of merged ones the shards, since the other fields are about
+ * the merge. To be freed with cJSON_Delete. */
+static cJSON *list_runs(const result *results, int count)
+{
+    cJSON *runs = cJSON_CreateArray();
+    for (int i = 0; i < count; i++) {
+        cJSON *run = run_of(&results[i]), *shards = cJSON_GetObjectItem(run, "shards");
+        cJSON *shard = shards ? shards->child : NULL;
+        if (!shard)
+            cJSON_AddItemReferenceToArray(runs, run);
+        for (; shard; shard = shard->next)
+            cJSON_AddItemReferenceToArray(runs, shard);
+    }
+    return runs;
+}
+
 /* All values that the runs have, each once: results may come from several machines. */
 static void write_facts(FILE *file, const result *results, int count)
 {
+    cJSON *runs = list_runs(results, count);
     fputs("<dl>\n", file);
     for (size_t k = 0; k < sizeof facts / sizeof *facts; k++) {
         int written = 0;
-        for (int i = 0; i < count; i++) {
-            const char *value = get_text(run_of(&results[i]), facts[k].path);
+        for (const cJSON *run = runs->child; run; run = run->next) {
+            const char *value = get_text(run, facts[k].path);
             bool seen = false;
-            for (int j = 0; value && j < i && !seen; j++) {
-                const char *other = get_text(run_of(&results[j]), facts[k].path);
+            for (const cJSON *i = runs->child; value && i != run && !seen; i = i->next) {
+                const char *other = get_text(i, facts[k].path);
                 seen = other && strcmp(other, value) == 0;
             }
             if (!value || seen)
@@ -107,6 +134,7 @@ static void write_facts(FILE *file, const result *results, int count)
         fputs(written ? "</dd>\n" : "", file);
     }
     fputs("</dl>\n", file);
+    cJSON_Delete(runs);
 }
 
 /* "2026-11-23 20:15 UTC, 1.5 s" from the metadata's "2026-11-23T20:15:07Z". */
@@ -175,10 +203,12 @@ static void write_head(FILE *file, const result *results, int count)
 
 /* ---- How to read it: the page of an experiment, EXPERIMENT.md ---- */
 
-/* Removes "**" and the addresses of links, and joins the lines of list items; in place. */
+/* Removes "**" and the addresses of links, and joins the lines of list items, but those of tables,
+ * and not to what an empty line ends; in place. */
 static void simplify(char *text)
 {
     char *to = text;
+    bool in_table = false;
     for (const char *from = text; *from;) {
         const char *close = *from == '[' ? strstr(from, "](") : NULL;
         const char *end =
@@ -190,13 +220,16 @@ static void simplify(char *text)
             to += close - from - 1;
             from = end + 1;
         } else if (strncmp(from, "\n  ", 3) == 0) {
-            *to++ = ' ';
-            from += 3;
+            from += 1 + strspn(from + 1, " ");
+            bool apart = in_table || *from == '|' || (to > text && to[-1] == '\n');
+            in_table = *from == '|';
+            *to++ = apart ? '\n' : ' ';
         } else if (strncmp(from, "\n* ", 3) == 0) {
             memcpy(to, "\n- ", 3);
             to += 3;
             from += 3;
         } else {
+            in_table = in_table && *from != '\n';
             *to++ = *from++;
         }
     }
@@ -313,7 +346,9 @@ static int write_experiment(FILE *file, const char *folder, const result *r)
     if (r->state != RESULT_WHOLE) {
         fputs("<p>", file);
         html_text(file, result_meanings[r->state]);
-        fprintf(file, "; <code>attnum run %s</code> runs it.</p>\n", r->e->name);
+        fputs("; ", file);
+        write_command(file, must_format("attnum run %s", r->e->name), folder);
+        fputs(" runs it.</p>\n", file);
     }
     if (r->state != RESULT_MISSING)
         code = write_figure(file, folder, r->e);
@@ -331,22 +366,20 @@ static int write_experiment(FILE *file, const char *folder, const result *r)
 
 /* ---- The verdicts ---- */
 
-static int write_verdicts(FILE *file, const char *folder)
+/* A verdict, which is as a file has it. */
+static void write_verdict(FILE *file, const char *name)
 {
-    char *path = must_format("%s/claims/claims.csv", folder);
-    bool exists = access(path, F_OK) == 0;
-    table *t =
-        exists ? table_read_file(path, report_ledger.columns, report_ledger.column_count) : NULL;
-    free(path);
-    if (exists && !t)
-        return EXIT_ENVIRONMENT;
-    fputs("<section id=\"verdicts\">\n<h2>The papers' statements</h2>\n", file);
-    if (!t) {
-        fputs("<p>There are no verdicts in this folder; <code>attnum claims</code> with "
-              "<code>--out</code> and its folder <code>claims</code> makes them.</p>\n</section>\n",
-              file);
-        return EXIT_PASS;
-    }
+    int kind = 0;
+    while (kind < VERDICT_COUNT && strcmp(verdict_name((verdict_kind)kind), name) != 0)
+        kind++;
+    if (kind < VERDICT_COUNT)
+        write_pill(file, verdict_name((verdict_kind)kind));
+    else
+        html_text(file, name);
+}
+
+static void write_verdict_table(FILE *file, const table *t)
+{
     fprintf(file,
             "<p>%" PRId64 " statements were tested. <a href=\"claims/claims.html\">claims.html</a> "
             "has the numbers, proofs and corrections.</p>\n<div class=\"overview\">\n",
@@ -364,18 +397,46 @@ static int write_verdicts(FILE *file, const char *folder)
         fputs("</a></th><td>", file);
         html_text(file, cell_text(t, i, "statement"));
         fputs("</td><td>", file);
-        write_pill(file, cell_text(t, i, "verdict"));
+        write_verdict(file, cell_text(t, i, "verdict"));
         fputs("</td></tr>\n", file);
     }
     fputs("</tbody>", file);
     html_end_table(file);
-    fputs("</div>\n</section>\n", file);
+    fputs("</div>\n", file);
+}
+
+/* Verdicts are shown only as a run of attnum claims wrote them. */
+static int write_verdicts(FILE *file, const char *folder, result_state state)
+{
+    char *path = must_format("%s/" REPORT_VERDICTS, folder);
+    bool exists = access(path, F_OK) == 0;
+    table *t =
+        exists ? table_read_file(path, report_ledger.columns, report_ledger.column_count) : NULL;
+    free(path);
+    if (exists && !t)
+        return EXIT_ENVIRONMENT;
+    fputs("<section id=\"verdicts\">\n<h2>The papers' statements ", file);
+    if (t)
+        write_pill(file, result_names[state]);
+    fputs("</h2>\n", file);
+    if (state != RESULT_WHOLE) {
+        char *out = must_format("%s/claims", folder);
+        fputs("<p>", file);
+        html_text(file, t ? result_meanings[state] : "There are no verdicts in this folder");
+        fputs("; ", file);
+        write_command(file, must_format("attnum claims"), out);
+        fputs(" makes them.</p>\n", file);
+        free(out);
+    }
+    if (t && state > RESULT_CHANGED)
+        write_verdict_table(file, t);
+    fputs("</section>\n", file);
     table_free(t);
     return EXIT_PASS;
 }
 
-int report_page_write(const char *folder, const result *results, int count, const char *command,
-                      FILE *file)
+int report_page_write(const char *folder, const result *results, int count, result_state verdicts,
+                      const char *command, FILE *file)
 {
     int code = EXIT_PASS;
     static const html_page frame = {.title = "Softmax-free attention: figures and statements",
@@ -385,7 +446,7 @@ int report_page_write(const char *folder, const result *results, int count, cons
     for (int i = 0; i < count && code == EXIT_PASS; i++)
         code = write_experiment(file, folder, &results[i]);
     if (code == EXIT_PASS)
-        code = write_verdicts(file, folder);
+        code = write_verdicts(file, folder, verdicts);
     html_end(file, &frame, command);
     return code;
 }

@@ -8,11 +8,12 @@
 #include "common/experiment.h"
 #include "common/verb.h"
 
-/* The state of an experiment's results, with a sentence that explains it. X(code, name, meaning) */
+/* The state of the results of an experiment, or of the verdicts, with a sentence that explains it.
+ * X(code, name, meaning) */
 #define RESULT_LIST(X)                                                                             \
-    X(RESULT_MISSING, "missing", "it has not been run, or did not end")                            \
-    X(RESULT_CHANGED, "changed", "a CSV is not the one that its metadata are of")                  \
-    X(RESULT_FAILED, "check failed", "a check of the experiment failed")                           \
+    X(RESULT_MISSING, "missing", "it has not been run, or its last run did not end")               \
+    X(RESULT_CHANGED, "changed", "its CSVs are not those that one run of it wrote")                \
+    X(RESULT_FAILED, "check failed", "a check of it failed")                                       \
     X(RESULT_SKIPPED, "skipped", "this machine or build lacks what it needs")                      \
     X(RESULT_WHOLE, "whole", "it ended, and its CSVs are those that it wrote")
 #define RESULT_CODE(code, name, meaning) code,
@@ -29,10 +30,14 @@ typedef struct {
  * freed. */
 char *result_path(const experiment *e, int output, const char *ending);
 
-/* Writes the page of all experiments, in their order. command: the command line that makes it.
- * Returns an exit code; EXIT_ENVIRONMENT, reported, if a file cannot be read. */
-int report_page_write(const char *folder, const result *results, int count, const char *command,
-                      FILE *file);
+/* The verdicts, relative to the folder of the results. */
+#define REPORT_VERDICTS "claims/claims.csv"
+
+/* Writes the page of all experiments, in their order, and of the verdicts, which are in the state
+ * given. command: the command line that makes it. Returns an exit code; EXIT_ENVIRONMENT, reported,
+ * if a file cannot be read. */
+int report_page_write(const char *folder, const result *results, int count, result_state verdicts,
+                      const char *command, FILE *file);
 
 extern const char *const result_names[RESULT_STATES], *const result_meanings[RESULT_STATES];
 
