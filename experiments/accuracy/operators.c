@@ -223,11 +223,8 @@ static int64_t landmarks_of(const accuracy_point *p)
 
 static int64_t count_samples(const program_options *s, const input *in)
 {
-    int64_t samples = s->samples > 0 ? s->samples : 1, matrices, other;
-    if (!input_is_file(in))
-        return samples;
-    input_file_shape(in, &matrices, &other, &other, &other, &other);
-    return samples < matrices ? samples : matrices;
+    int64_t samples = s->samples > 0 ? s->samples : 1;
+    return samples < input_samples(in) ? samples : input_samples(in);
 }
 
 static void add_point(accuracy_sweep *w, const accuracy_point *point)

@@ -449,6 +449,13 @@ bool input_is_file(const input *in)
     return in->kind->make == make_file;
 }
 
+int64_t input_samples(const input *in)
+{
+    return input_is_file(in) ? in->file.batch * in->file.heads
+           : in->network     ? trained_samples(in->network)
+                             : INT64_MAX;
+}
+
 const char *input_doubt(const input *in)
 {
     return in->doubt;

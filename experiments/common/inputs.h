@@ -66,6 +66,10 @@ const char *input_sha256(const input *in);
 /* Whether the input is a file, whose tokens are fixed; other inputs make as many as needed. */
 bool input_is_file(const input *in);
 
+/* The number of different samples under a seed: a file's matrices, a network's heads of pictures;
+ * INT64_MAX for other inputs. */
+int64_t input_samples(const input *in);
+
 /* For files: matrices b * h, tokens n per matrix, width d, and the grid (0 x 0 if none is known: no
  * --grid and n is no square). */
 void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64_t *dim,

@@ -304,10 +304,11 @@ void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point)
 
 int check_samples(const program_options *s, const input *in)
 {
-    if (!input_is_file(in) || s->samples <= get_file_shape(in).matrices)
+    if (s->samples <= input_samples(in))
         return EXIT_PASS;
-    report_error("--samples %" PRId64 ": %s has %" PRId64 " matrices, expected at most as many",
-                 s->samples, input_name(in), get_file_shape(in).matrices);
+    report_error("--samples %" PRId64 ": %s has %" PRId64 " %s, expected at most as many",
+                 s->samples, input_name(in), input_samples(in),
+                 input_is_file(in) ? "matrices" : "heads of pictures");
     return EXIT_USAGE;
 }
 
@@ -318,12 +319,9 @@ int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int6
     int code = check_samples(s, point.in);
     if (code != EXIT_PASS)
         return code;
-    if (input_is_file(point.in)) {
-        int64_t matrices = get_file_shape(point.in).matrices;
-        count = count < matrices ? count : matrices;
-        if (point.seed != (uint64_t)s->seeds.items[0])
-            return EXIT_PASS;
-    }
+    if (input_is_file(point.in) && point.seed != (uint64_t)s->seeds.items[0])
+        return EXIT_PASS;
+    count = count < input_samples(point.in) ? count : input_samples(point.in);
     if (count > MOST_POINTS - sweep->count) {
         report_error("--samples, --seed: expected at most %d points", (int)MOST_POINTS);
         return EXIT_USAGE;

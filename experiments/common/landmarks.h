@@ -78,7 +78,7 @@ bool is_left_out(const program_options *s, const input *in, bool has_it);
  * the input has its own grid and --m was not given. Otherwise EXIT_USAGE, reported. */
 int check_landmarks(const program_options *s, const input *in, int64_t m, int64_t given);
 
-/* EXIT_USAGE, reported, if --samples is more than the matrices of a file. */
+/* EXIT_USAGE, reported, if --samples is more than the input has (input_samples). */
 int check_samples(const program_options *s, const input *in);
 
 int64_t input_dim(const input *in);
@@ -129,8 +129,8 @@ typedef struct {
 int landmark_sweep_start(const program_options *s, const char *const *usual_inputs, void **state);
 void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point);
 /* Adds a point of an input once per sample: --samples of them, or `usual`. A file is the same under
- * all seeds and gets the first; it cannot give more samples than it has matrices, which is an error
- * only if --samples was given. Returns an exit code. */
+ * all seeds and gets the first. No input gives more than input_samples, which is an error only if
+ * --samples was given. Returns an exit code. */
 int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual);
 
 /* The same of an input's tokens at a stage, pooled to m landmarks. */

@@ -22,8 +22,9 @@
 #include "registry.h"
 #include "spectral/matrices.h"
 
-/* An inverse counts as converged if its residual is below this level, which the papers' metric
- * reaches for every A (claim S14). */
+/* An inverse counts as converged if its residual is below this level. The papers' metric reaches it
+ * for every A that is inverted itself (claim S14); of a converged inverse of A + ridge I it is
+ * ridge / (lambda_max + ridge), which is above the level where lambda_max is small. */
 static const double level = 1e-3;
 enum { MOST_STEPS = 60, LINES_SHOWN = 100 };
 
@@ -33,8 +34,9 @@ enum { MOST_STEPS = 60, LINES_SHOWN = 100 };
     X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))        \
     X(TEXT, run, "", "what was trained: the name without -epochE.npz or .npz", run)                \
     X(INTEGER_IF, epoch, "",                                                                       \
-      "passes over the images, by the network's metadata; 0: the initial weights", epoch >= 0,     \
-      epoch)                                                                                       \
+      "passes over the images, by the network's metadata; 0: the initial weights; missing where "  \
+      "they give no whole number",                                                                 \
+      epoch >= 0, epoch)                                                                           \
     X(REAL_IF, test_accuracy, "", "of the network, by its metadata", isfinite(accuracy), accuracy) \
     X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)         \
     X(TEXT, inverse, "", "the variant's start and ridge; each matrix has its own start",           \
@@ -305,12 +307,13 @@ static int measure_gradient(measurement *x, const atn_inverse_desc *published, c
     return code;
 }
 
-/* The passes over the images that a network was trained; -1: its metadata does not say. */
+/* The passes over the images that a network was trained; -1: its metadata give no whole number. */
 static int64_t epoch_of(const trained *t)
 {
-    double epoch = trained_number(t, "steps") /
-                   floor(trained_number(t, "images") / trained_number(t, "batch"));
-    return epoch >= 0 && epoch <= 1e9 ? (int64_t)epoch : -1;
+    double batch = trained_number(t, "batch"), batches = floor(trained_number(t, "images") / batch);
+    double epoch = trained_number(t, "steps") / batches;
+    bool known = batch >= 1 && batches >= 1 && isfinite(batches) && epoch >= 0 && epoch <= 1e9;
+    return known && epoch == floor(epoch) ? (int64_t)epoch : -1;
 }
 
 /* A network's name without -epochE.npz or .npz, to be freed. */

@@ -23,8 +23,16 @@ int heads_prepare(const program_options *s, const char *const *usual, int64_t sa
                   int (*check)(const program_options *s, const input *in), head_sweep *w)
 {
     int code = input_set_open_networks(s, usual, &w->networks);
-    for (int i = 0; i < w->networks.count && code == EXIT_PASS; i++)
+    for (int i = 0; i < w->networks.count && code == EXIT_PASS; i++) {
+        int64_t pictures = trained_pictures(input_network(w->networks.items[i]))->count;
+        if (samples > pictures) {
+            report_error("--samples %" PRId64 ": data/trained has %" PRId64
+                         " pictures, expected at most as many",
+                         samples, pictures);
+            return EXIT_USAGE;
+        }
         code = check(s, w->networks.items[i]);
+    }
     for (int fill = 0; fill < 2 && code == EXIT_PASS; fill++) {
         w->all = fill ? must_allocate((size_t)w->points, sizeof *w->all) : NULL;
         w->points = 0;

@@ -21,8 +21,9 @@ typedef struct {
 } head_sweep;
 
 /* Lists the heads of --network, or of the usual networks (ended by null), on `samples` pictures for
- * each seed. check returns an exit code, on failure after one line on stderr, and is asked of every
- * network first. */
+ * each seed; more than there are in data/trained, which would be the first ones again, are refused.
+ * check returns an exit code, on failure after one line on stderr, and is asked of every network
+ * first. */
 int heads_prepare(const program_options *s, const char *const *usual, int64_t samples,
                   int (*check)(const program_options *s, const input *in), head_sweep *w);
 void heads_release(head_sweep *w);

@@ -126,6 +126,8 @@ static int check_plan(train_state *w, training *plan)
     double *start = NULL;
     int code = w->start ? trained_network(w->start, &plan->shape, &m, &start)
                         : model_create(&plan->shape, &m);
+    if (w->start && code == EXIT_PASS && plan->seed == (uint64_t)w->s->seeds.items[0])
+        trained_note_left_out(w->start, &m);
     model_free(&m);
     plan->start = start;
     plan->start_sha256 = w->start_sha256;

@@ -233,6 +233,51 @@ static void widen(const npy_array *a, const model_parameter *p, double *to)
     }
 }
 
+static bool has_parameter(const model *m, const char *name)
+{
+    for (int64_t i = 0; i < m->parameter_count; i++)
+        if (strcmp(m->parameters[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Finds the arrays of the file that are no parameters of a network. Refuses those that are none of
+ * such a network without its change either, or that it lacks although the file's has this change;
+ * the others are only counted. */
+static int find_left_out(const trained *t, const model *m, int64_t *count, const char **first)
+{
+    model_shape shape = m->shape;
+    model unchanged;
+    shape.change = &changes[CHANGE_NONE];
+    *count = 0;
+    *first = NULL;
+    int code = model_create(&shape, &unchanged);
+    for (int64_t i = 0; i < t->weights.count && code == EXIT_PASS; i++) {
+        const char *name = t->weights.members[i].name;
+        if (has_parameter(m, name))
+            continue;
+        *first = (*count)++ ? *first : name;
+        if (m->shape.change != t->shape.change && has_parameter(&unchanged, name))
+            continue;
+        char *network = model_name(&m->shape);
+        report_error("%s: %s is no parameter of a network of %s with %" PRId64 " blocks", t->path,
+                     name, network, m->shape.depth);
+        free(network);
+        code = EXIT_ENVIRONMENT;
+    }
+    model_free(&unchanged);
+    return code;
+}
+
+void trained_note_left_out(const trained *t, const model *m)
+{
+    int64_t count;
+    const char *first;
+    if (find_left_out(t, m, &count, &first) == EXIT_PASS && count > 0)
+        report_note("%s: %" PRId64 " of its arrays are left out, which %s does without: %s, ...",
+                    t->path, count, m->shape.change->name, first);
+}
+
 /* Fills in the parameters of a network whose grid or windows may be larger than the trained ones.
  */
 static int fill_parameters(const trained *t, const model *m, double *data)
@@ -257,7 +302,9 @@ static int fill_parameters(const trained *t, const model *m, double *data)
         else
             memcpy(data + p->offset, a->data, (size_t)p->count * sizeof *data);
     }
-    return EXIT_PASS;
+    int64_t left_out;
+    const char *first;
+    return find_left_out(t, m, &left_out, &first);
 }
 
 bool trained_has_side(const trained *t, int64_t side)
@@ -439,6 +486,11 @@ int64_t trained_depth(const trained *t)
 int64_t trained_heads(const trained *t)
 {
     return t->shape.heads;
+}
+
+int64_t trained_samples(const trained *t)
+{
+    return t->shape.heads * t->pictures.count;
 }
 
 double trained_number(const trained *t, const char *name)

@@ -76,9 +76,13 @@ bool trained_has_keys(const trained *t);
 
 /* The network in another shape, its parameters in f64: learned positions are interpolated to its
  * grid, and where the convolution's window has sides f times as long, each weight becomes f x f
- * weights of 1/f^2 of it, which convolves averages of f x f tokens. Returns an exit code; on
- * failure one line on stderr. Both are to be freed in any case. */
+ * weights of 1/f^2 of it, which convolves averages of f x f tokens. Arrays of the file that are no
+ * parameters of this network are refused, unless it would have them without a change that the
+ * file's does not have. Returns an exit code; on failure one line on stderr. Both are to be freed
+ * in any case. */
 int trained_network(const trained *t, const model_shape *shape, model *m, double **data);
+/* Notes which arrays such a network lacks because of its change, if any. */
+void trained_note_left_out(const trained *t, const model *m);
 const model_shape *trained_shape(const trained *t); /* in which it was trained */
 const char *trained_path(const trained *t);         /* of its file */
 const fashion_set *trained_pictures(const trained *t);
@@ -88,6 +92,8 @@ unsigned trained_properties(const trained *t);
 /* The numbers of blocks and of heads in the network. */
 int64_t trained_depth(const trained *t);
 int64_t trained_heads(const trained *t);
+/* The heads of all pictures: later samples are the first ones again. */
+int64_t trained_samples(const trained *t);
 /* A number of the metadata, such as "steps"; NaN if there is none. */
 double trained_number(const trained *t, const char *name);
 

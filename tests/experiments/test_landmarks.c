@@ -322,6 +322,42 @@ Test(landmarks, sizes_have_limits)
     }
 }
 
+/* A file has as many as matrices, a network 2 heads of 256 pictures. */
+Test(landmarks, samples_are_those_that_an_input_has)
+{
+    static const struct {
+        const char *options, *expected; /* null: taken */
+        int64_t samples;
+    } cases[] = {
+        {"--input three.npy --samples 3", NULL, 3},
+        {"--input three.npy --samples 4", "three.npy has 3 matrices, expected at most as many", 0},
+        {"--input trained:soft --samples 512", NULL, 512},
+        {"--input trained:soft --samples 513", "trained:soft has 512 heads of pictures", 0},
+        {"--input trained:soft --stage 2 --samples 513", "trained:soft has 512 heads of", 0},
+        {"--input trained:soft", NULL, 512}, /* the usual number is larger */
+        {"--input iid", NULL, 600},
+    };
+    static const int64_t stages[] = {3, 0};
+    static const usual_input inputs[] = {{"iid", 600}, {0}};
+    const stage_defaults usual = {inputs, stages, false};
+    write_sine_tokens("three.npy", 3, 16, 4, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        landmark_sweep sweep;
+        program_options s;
+        cr_assert_eq(parse_options(&s, &convergence_curves, cases[i].options), EXIT_PASS);
+        capture();
+        int code = landmark_sweep_open_stages(&sweep, &s, &usual);
+        const char *said = captured();
+        cr_expect(cases[i].expected
+                      ? code == EXIT_USAGE && is_one_line_with(said, cases[i].expected)
+                      : code == EXIT_PASS && !*said,
+                  "%s: %d %s", cases[i].options, code, said);
+        cr_expect_eq(sweep.count, cases[i].samples, "%s: %" PRId64, cases[i].options, sweep.count);
+        landmark_sweep_close(&sweep);
+        options_free(&s);
+    }
+}
+
 /* 2^22 points are taken, one more is not: as if all but three were there. */
 Test(landmarks, points_have_a_limit)
 {

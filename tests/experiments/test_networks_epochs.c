@@ -56,10 +56,9 @@ static void write_network(const char *file, const char *name, int64_t m, double 
     }
     char *metadata = must_format(
         "{\"operator\": \"%s\", \"variant\": \"%s\", \"side\": 28, \"patch\": %d, \"width\": 64, "
-        "\"heads\": %d, \"depth\": %d, \"hidden\": %d, \"landmarks\": %" PRId64
-        ", \"images\": 70, \"batch\": 16%s}",
+        "\"heads\": %d, \"depth\": %d, \"hidden\": %d, \"landmarks\": %" PRId64 "%s%s}",
         shape.attention->name, shape.attention->variants[shape.variant].name, PATCH, HEADS, DEPTH,
-        HIDDEN, m, more);
+        HIDDEN, m, strstr(more, "\"batch\"") ? "" : ", \"images\": 70, \"batch\": 16", more);
     cr_assert_eq(npz_write(".", file, network.parameter_count, arrays, metadata), EXIT_PASS);
     free(metadata);
     free(arrays);
@@ -291,14 +290,22 @@ Test(networks_epochs, epochs_and_runs_of_files)
     } files[] = {
         {"a-epoch0.npz", "a", ", \"steps\": 0, \"test_accuracy\": 0.125", 0, 0.125},
         {"a-epoch12.npz", "a", ", \"steps\": 48, \"test_accuracy\": 0.5", 12, 0.5},
-        {"a.npz", "a", ", \"steps\": 51, \"test_accuracy\": 0.75", 12, 0.75},
+        {"a.npz", "a", ", \"steps\": 52, \"test_accuracy\": 0.75", 13, 0.75},
+        {"a-epoch13.npz", "a", ", \"steps\": 51", -1, NAN}, /* within an epoch */
+        {"c0.npz", "c0", ", \"images\": 70, \"batch\": 0, \"steps\": 8", -1, NAN},
+        {"c1.npz", "c1", ", \"images\": 70, \"batch\": 0.5, \"steps\": 140", -1, NAN},
+        {"c2.npz", "c2", ", \"images\": 70, \"batch\": 71, \"steps\": 0", -1, NAN},
+        {"c3.npz", "c3", ", \"images\": -70, \"batch\": 16, \"steps\": 0", -1, NAN},
+        {"c4.npz", "c4", ", \"images\": 1e999, \"batch\": 16, \"steps\": 8", -1, NAN},
+        {"c5.npz", "c5", ", \"images\": 70, \"batch\": 16, \"steps\": -4", -1, NAN},
         {"b-epoch.npz", "b-epoch", "", -1, NAN},
         {"epoch3.npz", "epoch3", ", \"steps\": \"8\"", -1, NAN},
     };
     enum { FILES = sizeof files / sizeof *files };
     for (int i = 0; i < FILES; i++)
         write_network(files[i].file, "soft/code", 4, 1, files[i].more);
-    cr_assert_eq(run_experiment(e, "--network a-epoch0.npz,a-epoch12.npz,a.npz,b-epoch.npz,"
+    cr_assert_eq(run_experiment(e, "--network a-epoch0.npz,a-epoch12.npz,a.npz,a-epoch13.npz,"
+                                   "c0.npz,c1.npz,c2.npz,c3.npz,c4.npz,c5.npz,b-epoch.npz,"
                                    "epoch3.npz --samples 1 --out a"),
                  EXIT_PASS);
     table *t = read_output(e, "a", MATRICES);
@@ -308,7 +315,8 @@ Test(networks_epochs, epochs_and_runs_of_files)
         cr_expect(cell_is(t, row, "network", files[i].file));
         cr_expect(cell_is(t, row, "run", files[i].run), "%s", cell_text(t, row, "run"));
         cr_expect(files[i].epoch < 0 ? cell_missing(t, row, "epoch")
-                                     : cell_integer(t, row, "epoch") == files[i].epoch);
+                                     : cell_integer(t, row, "epoch") == files[i].epoch,
+                  "%s", files[i].file);
         cr_expect(isnan(files[i].accuracy)
                       ? cell_missing(t, row, "test_accuracy")
                       : cell_real(t, row, "test_accuracy") == files[i].accuracy);
@@ -417,5 +425,27 @@ Test(networks_epochs, refusals)
         cr_expect_eq(run_experiment(e, options), EXIT_USAGE);
         cr_expect(is_one_line_with(captured(), names[i]));
         free(options);
+    }
+}
+
+/* Sample 256 would be sample 0 again, here and in networks/maps. */
+Test(networks_epochs, no_more_samples_than_pictures)
+{
+    static const experiment *const all[] = {&networks_epochs, &networks_maps};
+    for (int i = 0; i < 4; i++) {
+        program_options s;
+        void *state;
+        int64_t points;
+        cr_assert_eq(parse_options(&s, all[i / 2], i % 2 ? "--samples 257" : "--samples 256"),
+                     EXIT_PASS);
+        capture();
+        int code = all[i / 2]->prepare(&s, &state, &points);
+        const char *said = captured();
+        cr_expect(i % 2 ? code == EXIT_USAGE &&
+                              is_one_line_with(said, "--samples 257: data/trained has 256 pictures")
+                        : code == EXIT_PASS && !*said,
+                  "%d: %d %s", i, code, said);
+        all[i / 2]->release(state);
+        options_free(&s);
     }
 }

@@ -399,11 +399,100 @@ Test(train_trained, files_that_are_no_network)
     expect_refused("w.npz", "blocks.1.mlp.weight is missing", EXIT_ENVIRONMENT);
     write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("3", "49"), NULL);
     expect_refused("w.npz", "blocks.2.norm1.weight is missing", EXIT_ENVIRONMENT);
+    write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("1", "49"), NULL);
+    expect_refused("w.npz",
+                   "blocks.1.norm1.weight is no parameter of a network of soft/code with 1 blocks",
+                   EXIT_ENVIRONMENT);
+    write_weights(
+        &w,
+        "{\"operator\": \"soft\", \"variant\": \"code\", \"change\": \"pool\", " SIZES("2", "49"),
+        NULL);
+    expect_refused("w.npz",
+                   "blocks.0.attention.conv is no parameter of a network of soft/code pool",
+                   EXIT_ENVIRONMENT);
     write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("2", "48"), NULL);
     expect_refused("w.npz", "48 landmarks", EXIT_USAGE);
     write_weights(&w, "{\"operator\": \"soft\", \"variant\": \"code\", " SIZES("2", "1"), NULL);
     expect_refused("w.npz", "blocks.0.attention.conv has another shape", EXIT_ENVIRONMENT);
     release(&w);
+}
+
+/* A network in the shape of another operator, of fewer blocks, and of one that is trained without
+ * the convolution of landmarks, which alone explains that arrays are left out. */
+Test(train_trained, arrays_that_a_network_lacks)
+{
+    static const struct {
+        const char *from, *metadata, *name, *change, *expected; /* expected: null for none */
+        int64_t depth;
+        const char *note; /* null: none */
+    } cases[] = {
+        {"sima", METADATA("sima", "paper"), "softmax", "none",
+         "blocks.0.scale1 is no parameter of a network of softmax/attention with 2 blocks", DEPTH,
+         NULL},
+        {"sima", METADATA("sima", "paper"), "sima", "relu", NULL, DEPTH, NULL},
+        {"sima", METADATA("sima", "paper"), "sima", "relu",
+         "blocks.1.norm1.weight is no parameter of a network of sima/paper relu with 1 blocks", 1,
+         NULL},
+        {"softmax", METADATA("softmax", "attention"), "sima", "none", "scale1 is missing", DEPTH,
+         NULL},
+        {"soft/code", METADATA("soft", "code"), "soft/code", "none", NULL, DEPTH, NULL},
+        {"soft/code", METADATA("soft", "code"), "soft/code", "pool", NULL, DEPTH,
+         "6 of its arrays are left out, which pool does without: blocks.0.attention.conv, ..."},
+        {"soft/code", METADATA("soft", "code"), "softpp/paper", "first", NULL, DEPTH,
+         "6 of its arrays are left out"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        network w = make(cases[i].from);
+        model m;
+        model_shape shape;
+        double *data;
+        write_weights(&w, cases[i].metadata, NULL);
+        release(&w);
+        trained *t = open_trained("w.npz");
+        cr_assert(model_defaults(cases[i].name, &shape) &&
+                  model_change(&shape, change_find(cases[i].change)));
+        shape.patch = PATCH;
+        shape.depth = cases[i].depth;
+        capture();
+        int code = trained_network(t, &shape, &m, &data);
+        const char *said = captured();
+        cr_expect(cases[i].expected
+                      ? code == EXIT_ENVIRONMENT && is_one_line_with(said, cases[i].expected)
+                      : code == EXIT_PASS && !*said,
+                  "%d: %d %s", (int)i, code, said);
+        capture();
+        if (code == EXIT_PASS)
+            trained_note_left_out(t, &m);
+        said = captured();
+        cr_expect(cases[i].note ? is_one_line_with(said, cases[i].note) : !*said, "%d: %s", (int)i,
+                  said);
+        free(data);
+        model_free(&m);
+        trained_free(t);
+    }
+}
+
+/* Heads of all pictures, of which none is another's. */
+Test(train_trained, samples_are_as_many_as_heads_of_pictures)
+{
+    input *in;
+    cr_assert_eq(input_open("trained:sima", 0, 0, &in), EXIT_PASS);
+    const trained *t = input_network(in);
+    int64_t count = input_samples(in);
+    cr_expect_eq(count, trained_heads(t) * trained_pictures(t)->count);
+    for (int64_t sample = count - 1; sample <= count; sample++) {
+        const input_draw draw = {.height = 14, .width = 14, .seed = 1, .sample = sample};
+        trained_head first, h;
+        cr_assert_eq(trained_head_open(t, 0, &(input_draw){14, 14, 4, 1, 0}, &first), EXIT_PASS);
+        cr_assert_eq(trained_head_open(t, 0, &draw, &h), EXIT_PASS);
+        cr_expect_eq(h.picture == first.picture && h.head == first.head, sample == count);
+        trained_head_free(&first);
+        trained_head_free(&h);
+    }
+    input_free(in);
+    cr_assert_eq(input_open("smooth", 0, 0, &in), EXIT_PASS);
+    cr_expect_eq(input_samples(in), INT64_MAX);
+    input_free(in);
 }
 
 Test(train_trained, an_input_of_a_network)
