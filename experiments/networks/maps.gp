@@ -6,32 +6,34 @@ if (!exists("csv2")) csv2 = sibling("_picture")
 # Otherwise svg writes its images to separate files.
 embed = terminal eq "svg" ? "standalone" : ""
 
-stats csv using (sample = column("sample"), seed = column("seed"), picture = column("picture"), \
-  query_row = column("query_row"), query_col = column("query_col"), 0) nooutput
+stats csv using (sample = column("sample"), seed = column("seed"), picture = column("picture"), 0) nooutput
 pictures = ""
 stats csv using (pictures = listed(pictures, strcol("sample")." ".strcol("seed")), 0) nooutput
 said = leave_out(words(pictures) > 1 ? "pictures before the last" : "")
 shown(line) = column("sample") == sample && column("seed") == seed
 
-# Maps in the order of their first rows, and the ranges of their weights.
+# Maps in the order of their first rows, the ranges of their weights, and their grids, which differ with networks' patches.
 maps = 0
-side = 0
 blocks = 0
+down = 0
 array network[1024]
 array block[1024]
 array head[1024]
 array least[1024]
 array largest[1024]
 array first[1024]
+array side[1024]
+array query_row[1024]
+array query_col[1024]
 begins(line) = column("row") == 0 && column("col") == 0
 add_map(line) = (maps = maps + 1, network[maps] = strcol("network"), block[maps] = column("block"), \
-  head[maps] = column("head"), least[maps] = column("weight"), largest[maps] = column("weight"), first[maps] = line, 0)
+  head[maps] = column("head"), least[maps] = column("weight"), largest[maps] = column("weight"), first[maps] = line, \
+  query_row[maps] = column("query_row"), query_col[maps] = column("query_col"), down = down + (block[maps] == 0), 0)
 extend(w) = (least[maps] = w < least[maps] ? w : least[maps], largest[maps] = w > largest[maps] ? w : largest[maps], \
-  side = column("row") + 1 > side ? column("row") + 1 : side, blocks = column("block") + 1 > blocks ? column("block") + 1 : blocks, 0)
+  side[maps] = column("row") + 1, blocks = column("block") + 1 > blocks ? column("block") + 1 : blocks, 0)
 stats csv using (shown(0) ? (begins(0) ? add_map(column(0)) : 0) + extend(column("weight")) : 0) nooutput
 
 blocks = int(blocks)
-down = maps / blocks
 set terminal @terminal size 210 * (blocks + 1) + 30, 248 * down + 162 @embed font ",12" background rgb "white"
 set output out
 
@@ -39,8 +41,8 @@ stats csv2 using "row" name "PIXEL" nooutput
 pixels = int(PIXEL_max) + 1
 first_pixel = -1
 stats csv2 using (column("picture") == picture && first_pixel < 0 ? (first_pixel = column(0), 0) : 0) nooutput
-at(patch) = (patch + 0.5) * pixels / side - 0.5 # where a patch is in pixels
-edge(patch) = at(patch - 0.5)
+at(i, patch) = (patch + 0.5) * pixels / side[i] - 0.5 # where a patch of map i is in pixels
+edge(i, patch) = at(i, patch - 0.5)
 
 # Colours as in attention/maps: from the least weight to the largest, or from blue over 0 to red.
 signed(i) = least[i] < 0
@@ -61,15 +63,16 @@ unset tics
 unset key
 unset colorbox
 set border 15 linewidth 0.5 linecolor rgb "#888888"
-set object 1 rectangle from edge(query_col), edge(query_row) to edge(query_col + 1), edge(query_row + 1) front \
-  fillstyle empty border rgb "black" linewidth 3.5
-set object 2 rectangle from edge(query_col), edge(query_row) to edge(query_col + 1), edge(query_row + 1) front \
-  fillstyle empty border rgb "white" linewidth 1.5
 
 set multiplot layout down, blocks + 1 margins 0.01, 0.99, 122.0 / (248 * down + 162), 1 - 78.0 / (248 * down + 162) \
   spacing 0.01, 42.0 / (248 * down + 162) title "{/:Bold What one patch attends to in trained networks}" font ",16" offset 0, 0.3
 do for [i = 1:maps] {
-  if ((i - 1) % blocks == 0) {
+  set object 1 rectangle from edge(i, query_col[i]), edge(i, query_row[i]) to edge(i, query_col[i] + 1), edge(i, query_row[i] + 1) \
+    front fillstyle empty border rgb "black" linewidth 3.5
+  set object 2 rectangle from edge(i, query_col[i]), edge(i, query_row[i]) to edge(i, query_col[i] + 1), edge(i, query_row[i] + 1) \
+    front fillstyle empty border rgb "white" linewidth 1.5
+  if (block[i] == 0) {
+    if (i > 1) { do for [j = block[i - 1] + 2:blocks] { set multiplot next } }
     set title sprintf("{/:Bold %s}\nhead %d", network[i], head[i]) offset 0, -0.7
     plot csv2 every ::first_pixel::(first_pixel + pixels * pixels - 1) using "col":"row":(255 * column("brightness")):\
       (255 * column("brightness")):(255 * column("brightness")) with rgbimage
@@ -78,7 +81,7 @@ do for [i = 1:maps] {
   d = signed(i)
   plot csv2 every ::first_pixel::(first_pixel + pixels * pixels - 1) using "col":"row":(grey(column("brightness"))):\
          (grey(column("brightness"))):(grey(column("brightness"))) with rgbimage, \
-       csv every ::first[i]::(first[i] + side * side - 1) using (at(column("col"))):(at(column("row"))):(t = scaled(i, column("weight")), \
+       csv every ::first[i]::(first[i] + side[i] * side[i] - 1) using (at(i, column("col"))):(at(i, column("row"))):(t = scaled(i, column("weight")), \
          red(d, t)):(green(d, t)):(blue(d, t)):(alpha(d, t)) with rgbalpha
 }
 
