@@ -36,8 +36,6 @@ enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
 /* ---- accuracy.csv ---- */
 
-static const char *const verdicts[] = {"lower", "no difference", "higher"};
-
 #define ROW(X)                                                                                     \
     X(TEXT, network, "", "the trained network, as --network names it", network_name(p->in))        \
     X(TEXT, operator, "", "see attnum list operators", shape->attention->name)                     \
@@ -60,10 +58,9 @@ static const char *const verdicts[] = {"lower", "no difference", "higher"};
       "and w the pictures that became right and wrong",                                            \
       error)                                                                                       \
     X(TEXT_IF, verdict, "",                                                                        \
-      "no difference: within two standard errors of 0; else lower or higher; missing where "       \
-      "nothing was changed",                                                                       \
-      p->change != &changes[CHANGE_NONE],                                                          \
-      verdicts[1 + (difference > 2 * error) - (difference < -2 * error)])                          \
+      "no difference: the exact two-sided sign test of r and w has p > 0.05; else lower or "       \
+      "higher; missing where nothing was changed",                                                 \
+      p->change != &changes[CHANGE_NONE], sign_test(with.gained, with.lost))                       \
     X(INTEGER_IF, sample, "", "which draw of landmarks or noise, from 0; missing where none is",   \
       p->change->drawn, p->sample)                                                                 \
     X(INTEGER_IF, seed, "", "of such a draw", p->change->drawn, (int64_t)p->seed)
@@ -338,11 +335,15 @@ static void compare_seeds(const accuracy_sweep *w, const table *raw, table *to)
         const accuracy_point *p = &w->all[point];
         const trained *network = input_network(p->in);
         const model_shape *shape = trained_shape(network);
-        double right = 0;
+        tally all = {0};
         for (draws = 0;
              point + draws < w->points && p[draws].in == p->in && p[draws].change == p->change;
-             draws++)
-            right += count_pictures(w, raw, point + draws).right;
+             draws++) {
+            tally one = count_pictures(w, raw, point + draws);
+            all.right += one.right;
+            all.gained += one.gained;
+            all.lost += one.lost;
+        }
         if (counts_as_seed(w, network))
             results[count++] =
                 (seed_result){.operator_name = shape->attention->name,
@@ -352,7 +353,10 @@ static void compare_seeds(const accuracy_sweep *w, const table *raw, table *to)
                               .finished = true,
                               .epochs = (int64_t)trained_number(network, "epochs"),
                               .steps = (int64_t)trained_number(network, "steps"),
-                              .accuracy = right / (double)(draws * w->pictures)};
+                              .accuracy = all.right / (double)(draws * w->pictures),
+                              .paired = true,
+                              .became_right = (double)all.gained / (double)draws,
+                              .became_wrong = (double)all.lost / (double)draws};
     }
     seeds_compare(count, results, to);
     free(results);

@@ -68,7 +68,7 @@ do for [k = 1:across] {
   set arrow 1 from own[k], graph 0 to own[k], graph 1 nohead linewidth 1.2 linecolor rgb "#888888" back
   colour = colour_of(operator[k])
   if (k == across) {
-    set label 1 "line: as trained; bars: two standard errors of the difference from it; hollow: no more than that" \
+    set label 1 "line: as trained; bars: two standard errors of the difference from it; hollow: no difference by the sign test" \
       at screen 0.5, screen 50.0 / size_down center font ",12"
     eval footer
   }

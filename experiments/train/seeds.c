@@ -13,6 +13,8 @@
 typedef struct {
     int64_t all, count;
     double mean, deviation; /* deviation: NaN for fewer than two */
+    bool paired;
+    double became_right, became_wrong; /* pictures, over all seeds */
 } spread;
 
 /* Half the width of Student's 95 % confidence interval of the mean. */
@@ -22,11 +24,20 @@ static double interval_of(const spread *s)
            sqrt((double)s->count);
 }
 
+const char *sign_test(int64_t right, int64_t wrong)
+{
+    int64_t least = right < wrong ? right : wrong;
+    double p = 2 * gsl_cdf_binomial_P((unsigned)least, 0.5, (unsigned)(right + wrong));
+    return !(p <= 0.05) ? "no difference" : right > wrong ? "higher" : "lower";
+}
+
 static const char *verdict_of(const spread *s)
 {
-    static const char *const verdicts[] = {"lower", "no difference", "higher"};
-    double interval = interval_of(s);
-    return verdicts[1 + (s->mean > interval) - (s->mean < -interval)];
+    if (!(fabs(s->mean) > interval_of(s)))
+        return "no difference";
+    return s->paired     ? sign_test(llround(s->became_right), llround(s->became_wrong))
+           : s->mean > 0 ? "higher"
+                         : "lower";
 }
 
 #define SEEDS_ROW(X)                                                                               \
@@ -50,9 +61,11 @@ static const char *verdict_of(const spread *s)
       "half the width of Student's 95 % confidence interval of the mean difference", compared,     \
       interval_of(&pairs))                                                                         \
     X(TEXT_IF, verdict, "",                                                                        \
-      "no difference: 0 is within the interval; else lower or higher; missing for one seed, and "  \
-      "where a training has not finished",                                                         \
-      compared, verdict_of(&pairs))
+      "no difference: 0 is within the interval or, of networks that are changed after training, "  \
+      "the exact sign test of the pictures that became right and wrong in all seeds has p > "      \
+      "0.05; else lower or higher; missing for one seed, where a training has not finished, and "  \
+      "where networks trained with a change differ by the same in every seed",                     \
+      compared && (pairs.paired || pairs.deviation > 0 || pairs.mean == 0), verdict_of(&pairs))
 
 const column seeds_columns[SEEDS_COLUMNS] = {SEEDS_ROW(LIST_COLUMN)};
 
@@ -94,8 +107,9 @@ static const seed_result *find_reference(int64_t count, const seed_result *resul
 static spread spread_of(int64_t count, const seed_result *results, const seed_result *network,
                         const seed_result *reference)
 {
+    static const double rounding = 1e-12; /* of shares of pictures, which differ by more */
     double *values = must_allocate((size_t)count, sizeof *values);
-    spread s = {0};
+    spread s = {.paired = network->paired};
     for (int64_t i = 0; i < count; i++) {
         const seed_result *one = &results[i];
         if (!same_network(one, network))
@@ -104,6 +118,8 @@ static spread spread_of(int64_t count, const seed_result *results, const seed_re
             reference ? find_seed(count, results, reference, one->seed) : NULL;
         bool known = one->finished && (!reference || (other && other->finished));
         s.all++;
+        s.became_right += one->became_right;
+        s.became_wrong += one->became_wrong;
         if (known)
             values[s.count++] = one->accuracy - (other ? other->accuracy : 0);
     }
@@ -112,6 +128,7 @@ static spread spread_of(int64_t count, const seed_result *results, const seed_re
     for (int64_t i = 0; i < s.count; i++)
         s.deviation += pow(values[i] - s.mean, 2);
     s.deviation = s.count > 1 ? sqrt(s.deviation / (double)(s.count - 1)) : NAN;
+    s.deviation = s.deviation < rounding ? 0 : s.deviation;
     free(values);
     return s;
 }

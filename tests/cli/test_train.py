@@ -5,8 +5,10 @@ threads, and what it refuses."""
 import csv
 import hashlib
 import json
+import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
@@ -237,13 +239,20 @@ def changed_afterwards(trained_with, networks):
     draws, seeds = {}, {pathlib.Path(network).name: seed for network, seed in zip(networks, (2, 1, 3))}
     for row in (row for row in table if row["network"] in seeds):
         key = "sima-paper", row["change"], seeds[row["network"]]
-        draws.setdefault(key, []).append(float(row["accuracy"]))
+        draws.setdefault(key, []).append([float(row[name]) for name in ("accuracy", "became_right", "became_wrong")])
     check({len(of) for of in draws.values()} == {1, 3}, "3 draws of noise")
-    seeds_table("seeds/networks/accuracy_seeds.csv", {key: statistics.mean(of) for key, of in draws.items()})
+    means = {key: [statistics.mean(column) for column in zip(*of)] for key, of in draws.items()}
+    seeds_table("seeds/networks/accuracy_seeds.csv", {key: of[0] for key, of in means.items()},
+                {key: of[1:] for key, of in means.items()})
 
 
-def seeds_table(path, accuracies):
-    """A table over seeds is what the accuracies of three seeds make."""
+def sign_test(right, wrong):
+    """p of the exact two-sided sign test."""
+    return 2 * sum(math.comb(right + wrong, k) for k in range(min(right, wrong) + 1)) / 2 ** (right + wrong)
+
+
+def seeds_table(path, accuracies, became=None):
+    """A table over seeds is what the accuracies of three seeds make, and of paired pictures what became right and wrong."""
     quantile = 0.95 * (2 / (1 - 0.95 ** 2)) ** 0.5  # of Student's t with 2 degrees of freedom, at 0.975
     with open(path, newline="") as file:
         table = list(csv.DictReader(file))
@@ -254,9 +263,15 @@ def seeds_table(path, accuracies):
         apart = [accuracies[name, change, seed] - accuracies[name, "none", seed] for seed in (1, 2, 3)]
         want = {"epochs": 1, "steps": 2, "seeds": 3, "finished": 3, "accuracy": statistics.mean(own), "deviation": statistics.stdev(own)}
         if change != "none":
-            interval = quantile * statistics.stdev(apart) / 3 ** 0.5
+            constant = max(apart) - min(apart) < 1e-12
+            interval = 0 if constant else quantile * statistics.stdev(apart) / 3 ** 0.5
             want |= {"difference": statistics.mean(apart), "interval": interval}
             verdict = "lower" if want["difference"] < -interval else "higher" if want["difference"] > interval else "no difference"
+            if became:
+                pictures = [round(sum(of)) for of in zip(*(became[name, change, seed] for seed in (1, 2, 3)))]
+                verdict = verdict if sign_test(*pictures) <= 0.05 else "no difference"
+            elif constant and any(apart):
+                verdict = ""
             check(row["against"] == "none", f"{row}")
             check(row["verdict"] == verdict, f"{row}: {verdict}")
         else:
@@ -286,9 +301,43 @@ def starts():
                        for i in range(7) for j in range(7))
             check(abs(new[(14 * row + column) * 64 + 3] - want) < 1e-6, f"the position of token {row}, {column}")
     for more, code, says in ((("--heads", "3"), 3, "another shape"), (("--operator", "soft"), 3, "another shape"),
+                             (("--operator", "softmax"), 3, "blocks.0.scale1 is no parameter of a network of softmax/attention"),
                              (("--side", "30"), 2, "--side 30: expected a multiple of 28")):
         child = subprocess.run([*words, *more, "--out", "x"], capture_output=True, text=True)
         check(child.returncode == code and says in child.stderr, f"{more}: {child.returncode} {child.stderr}")
+    words = [*BRIEF, "--operator", "soft/code", "--change", "pool", "--seed", "1,2", "--out", "pooled"]
+    child = subprocess.run([program, *words, "--start", "changed/trained/soft-code-seed1.npz"], capture_output=True, text=True)
+    check(child.returncode == 0 and child.stderr.count("arrays are left out, which pool does without") == 1,
+          f"averages after a convolution: {child.returncode} {child.stderr}")
+
+
+def tiles(out):
+    """The tiles of networks/maps: the weights' image, and where in the picture the query is."""
+    text = pathlib.Path(f"{out}/networks/maps.svg").read_text()
+    found, image, frame = set(), None, None
+    for data, colour, *corners in re.findall(
+            r"base64,([^']+)'|<path stroke='rgb\((136|  0), .*?\)'  d='M(\S+),(\S+) L\S+ L(\S+),(\S+) ", text):
+        if data:
+            image = data
+        elif colour == "136":
+            frame = [float(corner) for corner in corners]
+        elif frame:
+            left, top, right, _ = frame
+            found.add((image, *(round((float(at) - (left, top)[i % 2]) / (right - left), 2) for i, at in enumerate(corners))))
+    return found
+
+
+def maps():
+    """networks/maps of networks with grids of 7 x 7 and 14 x 14 patches draws each as it draws it alone."""
+    if not shutil.which("gnuplot"):
+        print("left out: no gnuplot")
+        return
+    networks = ["one/trained/sima-paper-seed1.npz", "softmax"]
+    for out, given in (("coarse", networks[:1]), ("fine", networks[1:]), ("both", networks)):
+        subprocess.run([program, "run", "networks/maps", "--network", ",".join(given), "--out", out], check=True,
+                       capture_output=True)
+    check(len(tiles("coarse")) == len(tiles("fine")) == 9, f"8 maps and the picture: {len(tiles('coarse'))}")
+    check(tiles("both") == tiles("coarse") | tiles("fine"), "tiles of networks with different grids")
 
 
 def odd_checkpoints():
@@ -384,7 +433,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, columns, options, kept_epochs, halves, shapes, changes, starts, odd_checkpoints, stopped_runs, shards, refused, shipped):
+    for step in (whole_runs, columns, options, kept_epochs, halves, shapes, changes, starts, maps, odd_checkpoints, stopped_runs, shards, refused, shipped):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")

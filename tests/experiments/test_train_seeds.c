@@ -5,14 +5,14 @@
 
 #include "train/seeds.h"
 
+#define RESULT(op, variant, change, seed, ...)                                                     \
+    {                                                                                              \
+        op, variant, change, seed, __VA_ARGS__                                                     \
+    }
 #define DONE(op, variant, change, seed, accuracy)                                                  \
-    {                                                                                              \
-        op, variant, change, seed, true, 2, 8, accuracy                                            \
-    }
+    RESULT(op, variant, change, seed, true, 2, 8, accuracy, false, 0, 0)
 #define STOPPED(op, variant, change, seed)                                                         \
-    {                                                                                              \
-        op, variant, change, seed, false, 2, 8, NAN                                                \
-    }
+    RESULT(op, variant, change, seed, false, 2, 8, NAN, false, 0, 0)
 
 static void expect_row(const table *t, int64_t row, const char *variant, const char *change,
                        int64_t seeds, int64_t finished, double accuracy)
@@ -90,4 +90,91 @@ Test(train_seeds, networks_are_compared_seed_by_seed)
     for (int64_t row = 0; row < table_rows(t); row++)
         cr_expect(cell_integer(t, row, "epochs") == 2 && cell_integer(t, row, "steps") == 8);
     table_free(t);
+}
+
+/* Networks with and without a change, each seed's accuracy without it and what it differs by. */
+typedef struct {
+    int seeds;
+    double before[3], difference[3];
+    bool paired;
+    double right[3], wrong[3];
+    const char *verdict; /* "": none */
+} comparison;
+
+static void expect_verdict(const comparison *c, int number)
+{
+    seed_result results[6];
+    for (int i = 0; i < c->seeds; i++) {
+        seed_result without = DONE("sima", "paper", "none", i + 1, c->before[i]), with = without;
+        without.paired = with.paired = c->paired;
+        with.change = "l2";
+        with.accuracy += c->difference[i];
+        with.became_right = c->right[i];
+        with.became_wrong = c->wrong[i];
+        results[2 * i] = without;
+        results[2 * i + 1] = with;
+    }
+    table *t = table_create(seeds_columns, SEEDS_COLUMNS);
+    seeds_compare(2 * c->seeds, results, t);
+    cr_assert_eq(table_rows(t), 2);
+    cr_expect(!cell_missing(t, 1, "difference") && !cell_missing(t, 1, "interval"));
+    cr_expect_eq(cell_missing(t, 1, "verdict"), *c->verdict == '\0', "%d", number);
+    cr_expect(cell_is(t, 1, "verdict", c->verdict), "%d: %s, expected %s", number,
+              cell_text(t, 1, "verdict"), c->verdict);
+    table_free(t);
+}
+
+/* Where nothing tells the seeds' error there is no verdict, also where rounding makes a difference
+ * of 1/10000 in all seeds another number in each. */
+Test(train_seeds, equal_differences_give_no_verdict)
+{
+    static const comparison all[] = {
+        {.seeds = 2, {0.5, 0.75}, {-0.125, -0.125}, .verdict = ""},
+        {.seeds = 3, {0.7, 0.3, 0.1}, {0.0001, 0.0001, 0.0001}, .verdict = ""},
+        {.seeds = 3, {0.7, 0.3, 0.1}, {0, 0, 0}, .verdict = "no difference"},
+        {.seeds = 3, {0.7, 0.3, 0.1}, {0.1, 0.1001, 0.1}, .verdict = "higher"},
+    };
+    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)
+        expect_verdict(&all[i], i);
+}
+
+/* Of 64 pictures. Of 5 pictures that changed, all in one direction, p is 1/16, of 6 it is 1/32; of
+ * 12 and 4 it is 0.077, of 13 and 4 it is 0.049. */
+Test(train_seeds, pairs_of_pictures_count)
+{
+    const double one = 1 / 64.0;
+    const comparison all[] = {
+        {2, {0.5, 0.5}, {-one, -one}, true, {0, 0}, {1, 1}, "no difference"},
+        {3, {0.5, 0.5, 0.5}, {-2 * one, -2 * one, -2 * one}, true, {0}, {2, 2, 2}, "lower"},
+        {3, {0.5, 0.5, 0.5}, {2 * one, 2 * one, one}, true, {2, 2, 1}, {0}, "no difference"},
+        {3,
+         {0.5, 0.5, 0.5},
+         {2 * one, 2 * one, 2 * one},
+         true,
+         {3, 2, 2},
+         {1, 0, 0},
+         "no difference"},
+        {3, {0.5, 0.5, 0.5}, {3 * one, 3 * one, 3 * one}, true, {5, 4, 4}, {2, 1, 1}, "higher"},
+        {3,
+         {0.5, 0.5, 0.5},
+         {3 * one, 3 * one, 2 * one},
+         true,
+         {4, 4, 4},
+         {1, 1, 2},
+         "no difference"},
+        /* means over draws: 12 2/3 and 4 are 13 and 4 */
+        {3,
+         {0.5, 0.5, 0.5},
+         {3 * one, 3 * one, 8 / 3.0 * one},
+         true,
+         {13 / 3.0, 13 / 3.0, 4},
+         {4 / 3.0, 4 / 3.0, 4 / 3.0},
+         "higher"},
+        /* 0 is within Student's interval, whatever the pictures say */
+        {3, {0.5, 0.5, 0.5}, {0, 0, 20 * one}, true, {0, 0, 20}, {0}, "no difference"},
+        /* the change of pictures is clear in one seed, the mean outside the interval */
+        {2, {0.5, 0.5}, {-8 * one, -8 * one}, true, {0}, {8, 8}, "lower"},
+    };
+    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)
+        expect_verdict(&all[i], i);
 }
