@@ -221,12 +221,6 @@ static int64_t landmarks_of(const accuracy_point *p)
     return m;
 }
 
-static int64_t count_samples(const program_options *s, const input *in)
-{
-    int64_t samples = s->samples > 0 ? s->samples : 1;
-    return samples < input_samples(in) ? samples : input_samples(in);
-}
-
 static void add_point(accuracy_sweep *w, const accuracy_point *point)
 {
     if (w->count == w->capacity) {
@@ -240,7 +234,7 @@ static void add_point(accuracy_sweep *w, const accuracy_point *point)
 static void add_points(accuracy_sweep *w, accuracy_point point)
 {
     const program_options *s = w->s;
-    int64_t taken = -1;
+    int64_t taken = -1, samples = s->samples > 0 ? s->samples : 1;
     int numbers = s->landmarks.count > 0 ? s->landmarks.count : 1;
     for (int i = 0; i < numbers; i++) {
         point.m = s->landmarks.count > 0 ? s->landmarks.items[i] : usual[s->effort].m;
@@ -252,7 +246,7 @@ static void add_points(accuracy_sweep *w, accuracy_point point)
             point.seed = (uint64_t)s->seeds.items[j];
             if (input_is_file(point.in) && j > 0)
                 continue; /* a file is the same under all seeds */
-            for (point.sample = 0; point.sample < count_samples(s, point.in); point.sample++)
+            for (point.sample = 0; point.sample < samples; point.sample++)
                 add_point(w, &point);
         }
     }
