@@ -477,8 +477,8 @@ static int judge_s48(const claim_run *run, verdict *v)
         &v->measured,
         "would need the authors' training, of whose time it speaks. Of the steps' order "
         "alone, inverses by factorisation left aside (S46): for %d of %d matrices two last "
-        "steps one after another are not as accurate as all of them. X + XE and E² in all steps but the last take %d rounds of products for T = %d "
-        "instead of %d one after another, in all but the last two %d. ‖I − AX‖_F for κ(A) "
+        "steps one after another are not as accurate as all of them. X + XE and E² in all steps "
+        "but the last take %d rounds of products for T = %d instead of %d one after another, in all but the last two %d. ‖I − AX‖_F for κ(A) "
         "= %.3g: %.2g one after another, %.2g with E² to the end, %.2g with the last "
         "step 2X − XAX, %.2g with the last two; for κ(A) = %.3g: %.2g, %.2g, %.2g and "
         "%.2g (nan: overflow; f64, %d steps)",
