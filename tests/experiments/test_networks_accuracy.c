@@ -774,6 +774,35 @@ Test(networks_accuracy, differences_are_of_pairs)
     fashion_free(&set);
 }
 
+/* Two seeds of SimA, in which each change makes the same number of 64 pictures wrong, so that the
+ * interval has no width: of the pictures of both seeds, means over two draws of noise, 5 are no
+ * difference, and 6 are. */
+Test(networks_accuracy, over_seeds_pictures_count)
+{
+    enum { POINTS = 12, CHANGES = 9, SHOWN = 64 };
+    static const int64_t lost[POINTS] = {0, 1, 2, 3, 4, 5, 0, 5, 1, 5, 6, 7};
+    static const char *const verdicts[CHANGES] = {
+        "",      "no difference", "no difference", "lower", "lower",
+        "lower", "no difference", "lower",         "lower"};
+    partial_run r;
+    prepare_run(&r, &networks_accuracy, "--network sima,sima-paper-seed2 --quick --samples 2");
+    cr_assert_eq(r.points, 2 * POINTS);
+    for (int64_t point = 0; point < r.points; point++)
+        for (int64_t picture = 0; picture < SHOWN; picture++) {
+            table_integer(r.raw, point);
+            table_integer(r.raw, picture);
+            table_boolean(r.raw, picture >= lost[point % POINTS]);
+            table_real(r.raw, 1);
+        }
+    finish_run(&r);
+    const table *t = r.tables[1];
+    cr_assert_eq(table_rows(t), CHANGES);
+    for (int64_t row = 0; row < CHANGES; row++)
+        cr_expect(cell_integer(t, row, "seeds") == 2 && cell_is(t, row, "verdict", verdicts[row]),
+                  "%s: %s", cell_text(t, row, "change"), cell_text(t, row, "verdict"));
+    end_run(&r);
+}
+
 Test(networks_accuracy, threads_change_no_bit)
 {
     size_t sizes[2];
