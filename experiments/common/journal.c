@@ -24,7 +24,7 @@ struct journal {
 enum { HEAD_SIZE = 192 };
 /* The seconds of records that a crash of the machine may lose; killing the program loses none. */
 static const double sync_interval = 1;
-static const char magic[] = "attnum journal 2 ";
+static const char magic[] = "attnum journal 3 ";
 
 static int fail(const char *path, const char *what)
 {
@@ -136,7 +136,8 @@ static size_t load_records(char *text, size_t size, size_t at, const column *col
     return at;
 }
 
-/* Reads the lines of a shard at text: its numbers, and the body. False if they are incomplete. */
+/* Reads the lines at text that name the shard (0 of 0: of a run without) and how it is run: its
+ * numbers, and the body. False if they are incomplete. */
 static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *shards, char **body,
                              size_t *bytes)
 {
@@ -150,7 +151,7 @@ static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *s
         sscanf(p.line, "shard %" SCNd64 " of %" SCNd64 " bytes %zu", shard, shards, bytes) == 3;
     format_shard(head, *shard, *shards, *bytes);
     *body = p.body;
-    return close_part(&p, head, *bytes) && read && *shard >= 1 && *shard <= *shards &&
+    return close_part(&p, head, *bytes) && read && *shard >= (*shards > 0) && *shard <= *shards &&
            *shards <= SHARDS_MOST && *bytes > 0 && p.body[*bytes - 1] == '\n';
 }
 
@@ -159,8 +160,6 @@ static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *s
 /* The text before the records; to be freed. */
 static char *make_header(const journal_spec *spec)
 {
-    if (!spec->shards)
-        return must_format("%s%s\n", magic, spec->fingerprint);
     char head[HEAD_SIZE], *body = must_format("%s\n", spec->run);
     format_shard(head, spec->shard, spec->shards, strlen(body));
     seal(head, body, strlen(body));
@@ -169,29 +168,50 @@ static char *make_header(const journal_spec *spec)
     return header;
 }
 
-/* Whether text, as far as it goes, starts like the journal of this run. *length: of the text before
- * the records, 0 if that is incomplete. */
-static bool is_of_run(const journal_spec *spec, char *text, size_t size, size_t *length)
+/* Where the journal's first line at text differs from that of this run; to be freed. */
+static char *line_difference(const journal_spec *spec, const char *text)
+{
+    size_t start = strlen(magic);
+    if (strncmp(text, magic, start) != 0)
+        return must_format("it does not start as one of this version does");
+    char *theirs = must_format("%.*s", (int)strcspn(text + start, "\n"), text + start);
+    char *difference = fingerprint_difference(theirs, spec->fingerprint);
+    free(theirs);
+    return difference;
+}
+
+/* Why this run must not continue the journal that text, as far as it goes, is: to be freed; null:
+ * it may. *length: of the text before the records, 0 if that is incomplete. */
+static char *refusal(const journal_spec *spec, char *text, size_t size, size_t *length)
 {
     int64_t shard, shards;
     char *body, *line = must_format("%s%s\n", magic, spec->fingerprint);
+    char *options = NULL, *machine = NULL, *why = NULL;
     size_t bytes, first = strlen(line);
-    bool same = memcmp(text, line, size < first ? size : first) == 0;
-    free(line);
     *length = 0;
-    if (!same || size < first)
-        return same;
-    if (!spec->shards) {
-        *length = first;
-        return true;
+    if (memcmp(text, line, size < first ? size : first) != 0)
+        options = line_difference(spec, text);
+    else if (size >= first &&
+             load_shard_lines(text + first, size - first, &shard, &shards, &body, &bytes)) {
+        *length = (size_t)(body - text) + bytes;
+        body[bytes - 1] = '\0';
+        machine = spec->difference ? spec->difference(body, spec->run) : NULL;
+        body[bytes - 1] = '\n';
+        if (shard != spec->shard || shards != spec->shards)
+            options = must_format("shard %" PRId64 " of %" PRId64, shard, shards);
     }
-    if (!load_shard_lines(text + first, size - first, &shard, &shards, &body, &bytes))
-        return true;
-    *length = (size_t)(body - text) + bytes;
-    body[bytes - 1] = '\0';
-    same = !spec->goes_on || spec->goes_on(body, spec->run);
-    body[bytes - 1] = '\n';
-    return same && shard == spec->shard && shards == spec->shards;
+    if (options)
+        why = must_format("was written by a run with other options or another version, input or "
+                          "program (%s); give that run's options",
+                          options);
+    else if (machine)
+        why = must_format("was written with another %s, so that results differ; go on where that "
+                          "is the same",
+                          machine);
+    free(options);
+    free(machine);
+    free(line);
+    return why;
 }
 
 /* Sets *kept to the number of bytes to keep: 0 if even the first lines are incomplete. */
@@ -203,16 +223,29 @@ static int load(const journal *j, const journal_spec *spec, point_record *record
     if (!text)
         return EXIT_ENVIRONMENT;
     *kept = 0;
-    if (!is_of_run(spec, text, size, &length)) {
-        report_error("%s: --resume: was written by a run with other options or another version, "
-                     "input, program or (of times) machine; give that run's options, or leave out "
-                     "--resume to start over",
-                     j->path);
+    char *why = refusal(spec, text, size, &length);
+    if (why) {
+        report_error("%s: --resume: %s, or leave out --resume to start over", j->path, why);
         code = EXIT_USAGE;
     } else if (length > 0) {
         *kept = load_records(text, size, length, spec->columns, spec->column_count, spec->points,
                              records);
     }
+    free(why);
+    free(text);
+    return code;
+}
+
+/* Refuses a file that has points. */
+static int check_no_points(const journal *j)
+{
+    size_t size;
+    char *text = files_read_descriptor(j->path, j->file, &size);
+    int code = text && !strstr(text, "\npoint ") ? EXIT_PASS : EXIT_ENVIRONMENT;
+    if (text && code != EXIT_PASS)
+        report_error("%s: has points of a run that was stopped, which would be lost; end that run "
+                     "with --resume, remove the file or give another --out",
+                     j->path);
     free(text);
     return code;
 }
@@ -246,6 +279,8 @@ int journal_open(journal **out, const journal_spec *spec, bool resume, point_rec
     j->path = must_format("%s", spec->path);
     int code = files_open_locked(j->path, &j->file);
     j->is_new = code == EXIT_PASS && lseek(j->file, 0, SEEK_END) == 0;
+    if (code == EXIT_PASS && spec->spares)
+        code = check_no_points(j);
     if (code == EXIT_PASS && resume)
         code = load(j, spec, records, &kept);
     if (code == EXIT_PASS && ftruncate(j->file, (off_t)kept) != 0)
@@ -334,7 +369,7 @@ int shard_read(shard_file *f, const char *path)
         return refuse(f, "it does not start as one of this version does");
     f->fingerprint = must_format("%s", p.line + start);
     p.body[-1] = '\n';
-    if (!load_shard_lines(p.body, p.left, &f->shard, &f->shards, &body, &bytes))
+    if (!load_shard_lines(p.body, p.left, &f->shard, &f->shards, &body, &bytes) || !f->shards)
         return refuse(f, "its first lines were cut or edited");
     f->run = must_allocate(bytes, 1);
     memcpy(f->run, body, bytes - 1);
@@ -363,6 +398,16 @@ void shard_free(shard_file *f)
     free(f->run);
     free(f->text);
     *f = (shard_file){0};
+}
+
+char *fingerprint_difference(const char *theirs, const char *ours)
+{
+    size_t at = 0, item = 0;
+    for (; theirs[at] && theirs[at] == ours[at]; at++)
+        if (theirs[at] == ' ')
+            item = at + 1;
+    return must_format("'%.*s', here '%.*s'", (int)strcspn(theirs + item, " "), theirs + item,
+                       (int)strcspn(ours + item, " "), ours + item);
 }
 
 bool records_agree(const point_record *a, const point_record *b)

@@ -2,18 +2,17 @@
 /* The journal of a run: one complete record for each finished point, so that a run that was killed
  * can be continued. A text file:
  *
- *   attnum journal 2 <fingerprint>
+ *   attnum journal 3 <fingerprint>
+ *   shard 2 of 8 bytes 1020 sum 0f1d2b3c4d5e9a0c
+ *   <how it is run, as one line of JSON: metadata_run>
  *   point 3 code 0 rows 21 bytes 1834 sum 9a0c0f1d2b3c4d5e
  *   <the rows, as CSV>
  *   ...
  *
- * The fingerprint is one line with everything that the rows can depend on. The sum (FNV-1a, 64
- * bits) is over the numbers before it and the rows. A shard is such a file that is kept, with
- *
- *   shard 2 of 8 bytes 1020 sum 0f1d2b3c4d5e9a0c
- *   <how it is run, as one line of JSON: metadata_shard>
- *
- * between the first line and the records. */
+ * The fingerprint is one line with everything that the rows can depend on, but not what the machine
+ * chooses: instruction set and BLAS kernels, which the JSON names. The sums (FNV-1a, 64 bits) are
+ * over the numbers before them and the JSON or the rows. A shard is such a file that is kept; a run
+ * without shards is shard 0 of 0. */
 #ifndef EXPERIMENTS_JOURNAL_H
 #define EXPERIMENTS_JOURNAL_H
 
@@ -37,15 +36,17 @@ typedef struct {
     int column_count;
     int64_t points;
     int64_t shard, shards; /* from 1; 0 of 0: this is no shard */
-    const char *run;       /* of a shard: the line of JSON */
-    /* Whether a journal whose line was `before` may be continued by this run; null: always */
-    bool (*goes_on)(const char *before, const char *run);
+    const char *run;       /* the line of JSON */
+    /* Why this run must not continue a journal whose line was `before`: the text "NAME VALUE, here
+     * VALUE", to be freed, or null. Null: no line is a reason. */
+    char *(*difference)(const char *before, const char *run);
+    bool spares; /* a journal that has points is not emptied, but refused */
 } journal_spec;
 
 /* Opens the journal and locks it against other runs. resume: fills records[0..points-1] from the
- * complete records and drops the rest of the file; a journal with another fingerprint is refused
- * with EXIT_USAGE. Otherwise an old journal is emptied. Returns an exit code; on failure it has
- * reported the reason. */
+ * complete records and drops the rest of the file; a journal with another fingerprint, or with a
+ * difference, is refused with EXIT_USAGE. Otherwise an old journal is emptied, unless the run
+ * spares it. Returns an exit code; on failure it has reported the reason. */
 int journal_open(journal **j, const journal_spec *spec, bool resume, point_record *records);
 
 /* Whether the journal did not exist before. */
@@ -78,6 +79,9 @@ int shard_read(shard_file *f, const char *path);
 int shard_records(shard_file *f, const column *columns, int column_count, int64_t points,
                   point_record *records);
 void shard_free(shard_file *f);
+
+/* The first items of two fingerprints that differ, as text; to be freed. */
+char *fingerprint_difference(const char *theirs, const char *ours);
 
 /* Whether two records are the same, byte by byte. */
 bool records_agree(const point_record *a, const point_record *b);

@@ -181,27 +181,56 @@ static char *print_line(const cJSON *node)
     return line;
 }
 
-char *metadata_machine(const program_options *s)
+/* Of objects the last member that differs is named: of BLAS its core, not the description, which
+ * has it too. */
+static char *value_difference(const char *what, const cJSON *x, const cJSON *y)
 {
-    cJSON *machine = cJSON_CreateObject();
-    add_machine(machine, s);
-    char *line = print_line(machine);
-    cJSON_Delete(machine);
-    return line;
+    const cJSON *item, *of_x = x, *of_y = y;
+    const char *name = NULL;
+    if (x && y && cJSON_Compare(x, y, true))
+        return NULL;
+    if (cJSON_IsObject(x) && cJSON_IsObject(y))
+        cJSON_ArrayForEach(item, x)
+        {
+            const cJSON *other = cJSON_GetObjectItem(y, item->string);
+            if (other && !cJSON_Compare(item, other, true)) {
+                name = item->string;
+                of_x = item;
+                of_y = other;
+            }
+        }
+    char *before = of_x ? print_line(of_x) : must_format("(none)");
+    char *here = of_y ? print_line(of_y) : must_format("(none)");
+    char *text =
+        must_format("%s%s%s %s, here %s", what, name ? " " : "", name ? name : "", before, here);
+    free(before);
+    free(here);
+    return text;
 }
 
-bool metadata_same_machine(const char *run, const char *other)
+/* The first of `count` members of `run` that differs. */
+static char *first_difference(const char *run, const char *other, int count)
 {
-    static const char *const names[] = {"cpu", "isa", "gpu"};
+    static const char *const members[][2] = {
+        {"isa", "instruction set"}, {"blas", "BLAS"}, {"gpu", "GPU"}, {"cpu", "processor"}};
     cJSON *a = cJSON_Parse(run), *b = cJSON_Parse(other);
-    bool same = true;
-    for (size_t i = 0; i < sizeof names / sizeof *names && same; i++) {
-        const cJSON *x = cJSON_GetObjectItem(a, names[i]), *y = cJSON_GetObjectItem(b, names[i]);
-        same = x && y && cJSON_Compare(x, y, true);
-    }
+    char *difference = NULL;
+    for (int i = 0; i < count && !difference; i++)
+        difference = value_difference(members[i][1], cJSON_GetObjectItem(a, members[i][0]),
+                                      cJSON_GetObjectItem(b, members[i][0]));
     cJSON_Delete(a);
     cJSON_Delete(b);
-    return same;
+    return difference;
+}
+
+char *metadata_kernel_difference(const char *run, const char *other)
+{
+    return first_difference(run, other, 3);
+}
+
+char *metadata_machine_difference(const char *run, const char *other)
+{
+    return first_difference(run, other, 4);
 }
 
 static cJSON *options_node(const program_options *s)
@@ -241,12 +270,13 @@ static cJSON *run_node(const experiment *e, const program_options *s, const void
     return run;
 }
 
-char *metadata_shard(const experiment *e, const program_options *s, const void *state,
-                     const char *fingerprint)
+char *metadata_run(const experiment *e, const program_options *s, const void *state,
+                   const char *fingerprint)
 {
     char *number = must_format("%" PRId64 "/%" PRId64, s->shard, s->shards);
     cJSON *run = run_node(e, s, state, fingerprint);
-    add_text(run, "shard", number);
+    if (s->shards)
+        add_text(run, "shard", number);
     char *line = print_line(run);
     cJSON_Delete(run);
     free(number);

@@ -35,18 +35,18 @@ bool metadata_matches(const char *path, const char *csv, const char *fingerprint
  * EXIT_ENVIRONMENT, reported, if one of the files exists but cannot be read. */
 int metadata_read(const char *path, const char *csv, struct cJSON **metadata, bool *of_csv);
 
-/* How a shard is run, as a line of JSON: the `run` object. To be freed. */
-char *metadata_shard(const experiment *e, const program_options *s, const void *state,
-                     const char *fingerprint);
+/* How s is run, as a line of JSON: the `run` object. To be freed. */
+char *metadata_run(const experiment *e, const program_options *s, const void *state,
+                   const char *fingerprint);
+/* What differs between two such lines, as "NAME VALUE, here VALUE", to be freed; null: nothing.
+ * Kernels: instruction set, BLAS, GPU. They round differently; on another machine, which only times
+ * depend on, the processor differs as well. */
+char *metadata_kernel_difference(const char *run, const char *other);
+char *metadata_machine_difference(const char *run, const char *other);
 
 /* The same for a table that is kept in the sources: instead of `run` a `kept` object with the
  * reason, the commit and the versions of its rows; no date. */
 void metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
                          const char *commit, const char *reason, FILE *file);
-
-/* The processor and the device that s runs on, as a line of JSON. To be freed. */
-char *metadata_machine(const program_options *s);
-/* Whether two such lines describe the same machine. */
-bool metadata_same_machine(const char *run, const char *other);
 
 #endif

@@ -790,6 +790,24 @@ static int check_isa(const program_options *s)
     return status == ATN_ERR_DEVICE ? EXIT_ENVIRONMENT : EXIT_USAGE;
 }
 
+/* ATTNUM_ISA is an option that is given elsewhere: kept like --isa, and part of the fingerprint.
+ * check_isa has accepted it. */
+static void take_environment(program_options *s)
+{
+    const char *given = getenv("ATTNUM_ISA");
+    int isa = given ? names_find(isa_names, given) : -1, at = 0;
+    if (s->isa != ATN_ISA_AUTO || isa <= ATN_ISA_AUTO)
+        return;
+    s->isa = (atn_isa)isa;
+    while (at < s->kept.count && strcmp(s->kept.items[at], "--isa=auto") != 0)
+        at++;
+    if (at < s->kept.count) {
+        free((char *)s->kept.items[at]);
+        s->kept.items[at] = must_format("--isa=%s", given);
+    } else
+        keep_option(s, &rows[OPTION_ISA], given);
+}
+
 /* Checks that need all options. here: devices and instruction sets must exist on this machine. */
 static int check_together(const program_options *s, const option_id *taken, bool here)
 {
@@ -906,6 +924,8 @@ static int parse_all(program_options *s, const option_id *taken, bool here, int 
         options_free(s);
         return code;
     }
+    if (here && options_include(taken, OPTION_ISA))
+        take_environment(s);
     if (!s->seeds.count)
         add_integer(&s->seeds, DEFAULT_SEED);
     s->dtypes_given = s->dtype_count > 0;
@@ -1117,7 +1137,7 @@ char *options_shard_command(const program_options *s, const char *verb, int64_t 
 
 /* The fingerprint has the instruction set as given, since another one rounds differently. The set
  * that `auto` selects is not in it, like BLAS's choice of kernels, so that shards of several
- * machines can be merged. */
+ * machines can be merged; a journal names both, and is not continued with others. */
 void options_fingerprint(const program_options *s, FILE *file)
 {
     fprintf(file, " effort=%d", (int)s->effort);

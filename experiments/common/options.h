@@ -339,7 +339,7 @@ typedef struct {
     bool dtypes_given;
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     atn_device device;
-    atn_isa isa; /* as given; atn_isa_choose resolves `auto` */
+    atn_isa isa; /* as given, by ATTNUM_ISA too; atn_isa_choose resolves `auto` */
     int64_t samples;
     int64_t iterations; /* -1 where not given */
     text_list variants; /* checked: each is an atn_inverse_name */

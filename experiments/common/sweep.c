@@ -215,28 +215,25 @@ static char *journal_path(const sweep *w)
                         : must_format("%s/%s.journal", w->folder, name);
 }
 
-/* A run that measures times cannot be continued on another machine. Shards name the machine in
- * their JSON, since their first lines must be the same; a run without shards names it in the first
- * line. */
+/* A run cannot be continued in other instructions or by other BLAS kernels, and one that measures
+ * times not on another machine. A merge has no use for the journal of another run, and spares it.
+ */
 static int open_journal(sweep *w)
 {
-    char *path = journal_path(w), *machine = w->e->alone ? metadata_machine(w->s) : NULL;
-    char *run = w->s->shards ? metadata_shard(w->e, w->s, w->state, w->fingerprint) : NULL;
-    char *line = machine && !run ? must_format("%s machine=%s", w->fingerprint, machine)
-                                 : must_format("%s", w->fingerprint);
+    char *path = journal_path(w), *run = metadata_run(w->e, w->s, w->state, w->fingerprint);
     journal_spec spec = {.path = path,
-                         .fingerprint = line,
+                         .fingerprint = w->fingerprint,
                          .columns = w->raw_columns,
                          .column_count = w->raw_column_count,
                          .points = w->points,
                          .shard = w->s->shard,
                          .shards = w->s->shards,
                          .run = run,
-                         .goes_on = machine ? metadata_same_machine : NULL};
+                         .difference =
+                             w->e->alone ? metadata_machine_difference : metadata_kernel_difference,
+                         .spares = w->merged};
     int code = journal_open(&w->journal, &spec, w->s->resume, w->records);
-    free(line);
     free(run);
-    free(machine);
     free(path);
     return code;
 }
@@ -588,22 +585,11 @@ int experiment_run(const experiment *e, const program_options *s)
 
 /* ---- Shards of a run ---- */
 
-/* The first items of two fingerprints that differ; to be freed. */
-static char *difference(const char *theirs, const char *ours)
-{
-    size_t at = 0, item = 0;
-    for (; theirs[at] && theirs[at] == ours[at]; at++)
-        if (theirs[at] == ' ')
-            item = at + 1;
-    return must_format("'%.*s', here '%.*s'", (int)strcspn(theirs + item, " "), theirs + item,
-                       (int)strcspn(ours + item, " "), ours + item);
-}
-
 static int check_run(const sweep *w, const shard_file *f)
 {
     if (strcmp(f->fingerprint, w->fingerprint) == 0)
         return EXIT_PASS;
-    char *text = difference(f->fingerprint, w->fingerprint);
+    char *text = fingerprint_difference(f->fingerprint, w->fingerprint);
     report_error("%s: its run is another than this program makes of its options: %s", f->path,
                  text);
     free(text);

@@ -101,12 +101,14 @@ static int check_group(const group *g)
     for (int i = 1; i < g->count; i++) {
         const shard_file *f = &g->files[i];
         const char *wrong = NULL;
+        char *machine = g->e->alone ? metadata_machine_difference(f->run, first->run) : NULL;
         if (f->shards != first->shards)
             wrong = "is one of another number of shards";
         else if (strcmp(f->fingerprint, first->fingerprint) != 0)
             wrong = "was run with other options, version or input";
-        else if (g->e->alone && !metadata_same_machine(f->run, first->run))
+        else if (machine)
             wrong = "measures another machine";
+        free(machine);
         if (wrong) {
             report_error("%s: %s than %s; merge one run at a time", f->path, wrong, first->path);
             return EXIT_ENVIRONMENT;

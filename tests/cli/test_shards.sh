@@ -3,6 +3,7 @@
 # test_shards.sh PROGRAM SOURCE: runs in shards, attnum merge, and scripts/sweep.slurm.
 set -u
 source=$(realpath "$2")
+unset ATTNUM_ISA # commands would repeat it
 . "$(dirname "$0")/checks.sh"
 
 # same_csvs A B: the CSVs of folder A are in folder B too, byte by byte.
@@ -197,7 +198,7 @@ PY
         forge "records = sealed($record)" "$torn"
     done
     forge 'first = first.replace("points=", "points=1")' 'is another than'
-    forge 'first = first.replace("journal 2", "journal 1")' 'does not start'
+    forge 'first = first.replace("journal 3", "journal 2")' 'does not start'
     mkfifo forged/pipe.shard-1-of-1
     attnum merge forged
     expect_exit 3
@@ -231,6 +232,29 @@ PY
     ! grep -q 'different' stdout
     check "shards of one kind of machine have no such word" $?
 
+    # ---- a journal goes on with its own kernels alone, on any processor ----
+    bounds='run spectral/bounds --quick --input smooth --m 4'
+    mkdir -p stopped/spectral/bounds.csv # so that the journal stays
+    attnum $bounds --out stopped
+    expect_exit 3
+    rmdir stopped/spectral/bounds.csv
+    mv stopped/spectral/bounds.journal journal
+    for edit in 'run["isa"] = "another"' 'run["blas"]["core"] = "another"' 'del run["isa"]'; do
+        python3 forge.py journal stopped/spectral/bounds.journal "$edit"
+        attnum $bounds --out stopped --resume
+        expect_exit 2
+        expect_one_error ', so that results differ; go on where that is the same, or leave out --resume'
+        expect_no_file stopped/spectral/bounds.csv
+    done
+    python3 forge.py journal stopped/spectral/bounds.journal 'first = first.replace("journal 3", "journal 2")'
+    attnum $bounds --out stopped --resume
+    expect_exit 2
+    expect_stderr 'it does not start as one of this version does'
+    python3 forge.py journal stopped/spectral/bounds.journal 'run["cpu"] = "another"'
+    attnum $bounds --out stopped --resume
+    expect_exit 0
+    expect_stderr 'are there already'
+
     # ---- times of two machines do not go into one table, nor into one journal ----
     sizes='--quick --operator sima --n 32 --batch 1 --dtype f32 --threads 1'
     mkdir -p killed/bench.csv # so that the journal stays
@@ -238,11 +262,11 @@ PY
     expect_exit 3
     rmdir killed/bench.csv
     cp killed/bench.journal journal
-    for part in cpu isa gpu; do
-        sed "1s/\"$part\":[^,}]*/\"$part\":\"another\"/" journal >killed/bench.journal
+    for part in cpu isa gpu blas; do
+        python3 forge.py journal killed/bench.journal "run[\"$part\"] = \"another\""
         attnum bench $sizes --out killed --resume
         expect_exit 2
-        expect_stderr 'program or (of times) machine'
+        expect_stderr ' "another", here '
         expect_no_file killed/bench.csv
     done
     cp journal killed/bench.journal
@@ -262,7 +286,7 @@ PY
         python3 forge.py own times/bench.shard-2-of-2 "run[\"$part\"] = \"another\""
         attnum bench $sizes --shard 2/2 --out times --resume
         expect_exit 2
-        expect_stderr 'program or (of times) machine'
+        expect_stderr ' "another", here '
         attnum merge times --out times_mixed
         expect_exit 3
         expect_stderr 'measures another machine'

@@ -651,6 +651,33 @@ Test(options, kept_options)
     free(command);
 }
 
+/* It is kept as if it had been given, once, and repeated by commands; --isa wins. */
+Test(options, the_instruction_set_of_the_environment)
+{
+    static const struct {
+        const char *line, *variable;
+        int kept;
+    } rows[] = {{"", "base", 1},       {"--isa=auto", "base", 1}, {"--isa=base", "none", 1},
+                {"--isa=auto", "", 1}, {"", "auto", 0},           {"", "", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        program_options s, again;
+        setenv("ATTNUM_ISA", rows[i].variable, 1);
+        cr_assert_eq(parse(&s, ALL, rows[i].line), EXIT_PASS, "row %zu", i);
+        cr_expect_eq(s.isa, i < 3 ? ATN_ISA_BASE : ATN_ISA_AUTO, "row %zu", i);
+        cr_expect_eq(s.kept.count, rows[i].kept, "row %zu", i);
+        options_point point = {.input = "", .seed = 1, .samples = 1};
+        char *command = options_replay(&s, "a/b", ALL, &point);
+        cr_expect_eq(strstr(command, " --isa=base ") != NULL, i < 3, "row %zu: %s", i, command);
+        cr_assert_eq(options_parse_kept(&again, "out", s.kept.count, (char **)s.kept.items),
+                     EXIT_PASS);
+        cr_expect_eq(again.isa, s.isa, "row %zu", i);
+        options_free(&again);
+        options_free(&s);
+        free(command);
+    }
+    unsetenv("ATTNUM_ISA");
+}
+
 /* What the option or the environment asks for, of whatever computes. */
 Test(options, instruction_sets)
 {

@@ -449,6 +449,21 @@ Test(sweep, a_journal_of_another_run_is_refused)
     free(bytes);
 }
 
+/* ATTNUM_ISA counts like --isa: rows of two instruction sets would differ in their last digits. */
+Test(sweep, a_journal_of_another_instruction_set_is_refused)
+{
+    size_t size;
+    setenv("ATTNUM_ISA", "base", 1);
+    make_expected();
+    free(make_journal(&size));
+    unsetenv("ATTNUM_ISA");
+    cr_expect_eq(run_child("--resume"), EXIT_USAGE);
+    cr_expect(holds("stderr", "('isa=base', here 'isa=auto'); give that run's options"));
+    cr_expect_not(has_file(CSV));
+    cr_expect_eq(run_child("--resume --isa base"), EXIT_PASS);
+    cr_expect(as_expected() && holds("stderr", "4 of 5 points are there already"));
+}
+
 Test(sweep, two_runs_do_not_share_a_journal)
 {
     size_t size;
@@ -941,6 +956,25 @@ Test(sweep, a_point_of_another_shard_is_refused)
     free(both);
     free(first);
     free(second);
+}
+
+/* A merge keeps no points of its own: a journal where its results go is of a run that was stopped.
+ */
+Test(sweep, a_merge_spares_the_journal_of_another_run)
+{
+    size_t size, after;
+    make_shards(2);
+    char *journal = make_journal(&size);
+    cr_expect_eq(merge_shards(2, ""), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "raw.journal: has points of a run that was stopped"));
+    cr_expect_not(has_csv());
+    char *kept = read_file(in_folder(JOURNAL), &after);
+    cr_expect(kept && after == size && memcmp(kept, journal, size) == 0, "the journal was changed");
+    write_file(in_folder(JOURNAL), journal, (size_t)(strstr(journal, "\npoint ") + 1 - journal));
+    cr_expect_eq(merge_shards(2, ""), EXIT_PASS, "a run or a merge without points is no loss");
+    cr_expect(as_expected() && !has_file(JOURNAL));
+    free(kept);
+    free(journal);
 }
 
 static bool refused_with_one_line(void)

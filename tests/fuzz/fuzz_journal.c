@@ -18,7 +18,8 @@ static int resume(const char *path, point_record records[POINTS])
                          .fingerprint = "f",
                          .columns = row_columns,
                          .column_count = ROW_COLUMNS,
-                         .points = POINTS};
+                         .points = POINTS,
+                         .run = "{}"};
     memset(records, 0, POINTS * sizeof *records);
     int code = journal_open(&j, &spec, true, records);
     journal_close(j, false);
