@@ -114,12 +114,26 @@ static void help_run(const experiment_selection *chosen, const option_id *taken)
     options_help(taken);
 }
 
-static int run_selected(const experiment_selection *chosen, const program_options *s)
+/* Runs one experiment with those of the options, `all`, that it takes: no other is kept with its
+ * results. */
+static int run_one(const experiment *e, const option_id *all, int argc, char **argv)
+{
+    program_options s;
+    int code = options_parse_part(&s, e->options, all, argc, argv);
+    if (code == EXIT_PASS) {
+        code = experiment_run(e, &s);
+        options_free(&s);
+    }
+    return code;
+}
+
+static int run_selected(const experiment_selection *chosen, const program_options *s,
+                        const option_id *all, int argc, char **argv)
 {
     int code = EXIT_SKIPPED;
     printout_begin(s);
     for (int i = 0; i < chosen->count && !signals_stopped(); i++)
-        code = exit_worst(code, experiment_run(chosen->items[i], s));
+        code = exit_worst(code, run_one(chosen->items[i], all, argc, argv));
     printout_end();
     return signals_stopped() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
 }
@@ -141,7 +155,7 @@ static int run_command(int argc, char **argv)
         else if (chosen.count == 0)
             code = report_unknown_experiment("");
         else
-            code = run_selected(&chosen, &s);
+            code = run_selected(&chosen, &s, taken, argc, argv);
         options_free(&s);
     }
     free(chosen.items);

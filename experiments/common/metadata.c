@@ -284,11 +284,16 @@ char *metadata_run(const experiment *e, const program_options *s, const void *st
 }
 
 /* How the shards were run: with the machine and the time, which the fields about the merge do not
- * repeat. */
+ * repeat. A shard of which several copies were merged is there once. */
 static cJSON *shards_node(const program_options *s, const run_facts *facts)
 {
     cJSON *shards = cJSON_CreateArray();
     for (int i = 0; i < facts->shard_count; i++) {
+        int first = 0;
+        while (strcmp(facts->shards[first].run, facts->shards[i].run) != 0)
+            first++;
+        if (first < i)
+            continue;
         cJSON *run = cJSON_Parse(facts->shards[i].run);
         /* in the fingerprint, where they are not rounded to doubles */
         cJSON_DeleteItemFromObject(run, "seeds");

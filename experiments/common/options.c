@@ -728,13 +728,20 @@ static bool is_list(const option *o)
     return o->argument && strcmp(o->argument, "LIST") == 0;
 }
 
-/* Parses the option at argv[*i] and moves *i to its last word. */
-static int parse_option(program_options *s, const option_id *taken, int argc, char **argv, int *i)
+/* Parses the option at argv[*i] and moves *i to its last word. One that only `all` has is skipped.
+ */
+static int parse_option(program_options *s, const option_id *taken, const option_id *all, int argc,
+                        char **argv, int *i)
 {
     const char *word = argv[*i], *value;
     option_id id = find_option(word, taken, &value);
-    if (!options_include(taken, id))
-        return report_unknown(word, id != OPTION_END, taken);
+    if (!options_include(taken, id)) {
+        id = find_option(word, all, &value);
+        if (!options_include(all, id))
+            return report_unknown(word, id != OPTION_END, taken);
+        *i += rows[id].argument && !value;
+        return EXIT_PASS;
+    }
     const option *o = &rows[id];
     if (!o->argument && value) {
         report_error("--%s: takes no value, given '%s'", o->name, value);
@@ -903,17 +910,18 @@ static int parse_subject(program_options *s, const option_id *taken, char *word)
 {
     char name[] = "--subject", *words[] = {name, word};
     int i = 0;
-    return parse_option(s, taken, 2, words, &i);
+    return parse_option(s, taken, NULL, 2, words, &i);
 }
 
-static int parse_all(program_options *s, const option_id *taken, bool here, int argc, char **argv)
+static int parse_all(program_options *s, const option_id *taken, const option_id *all, bool here,
+                     int argc, char **argv)
 {
     int code = EXIT_PASS;
     for (int i = 0; i < argc; i++)
         s->command = options_add_word(s->command, argv[i]);
     for (int i = 0; i < argc && code == EXIT_PASS; i++)
         if (argv[i][0] == '-')
-            code = parse_option(s, taken, argc, argv, &i);
+            code = parse_option(s, taken, all, argc, argv, &i);
         else if (options_include(taken, OPTION_SUBJECT))
             code = parse_subject(s, taken, argv[i]);
     if (code == EXIT_PASS && here)
@@ -953,29 +961,37 @@ int options_parse_verb(program_options *s, const char *verb, const char *out,
                        const option_id *taken, int argc, char **argv)
 {
     *s = initial_options(verb, out);
-    return parse_all(s, taken, true, argc, argv);
+    return parse_all(s, taken, NULL, true, argc, argv);
+}
+
+int options_parse_part(program_options *s, const option_id *taken, const option_id *all, int argc,
+                       char **argv)
+{
+    option_id own[OPTION_COUNT + 1] = {OPTION_END};
+    options_add(own, taken);
+    options_add(own, run_options);
+    *s = initial_options("run", "results");
+    return parse_all(s, own, all, true, argc, argv);
 }
 
 int options_parse(program_options *s, const option_id *taken, int argc, char **argv)
 {
-    option_id all[OPTION_COUNT + 1] = {OPTION_END};
-    options_add(all, taken);
-    options_add(all, run_options);
-    return options_parse_verb(s, "run", "results", all, argc, argv);
+    return options_parse_part(s, taken, NULL, argc, argv);
 }
 
-int options_parse_kept(program_options *s, const char *out, int argc, char **argv)
+int options_parse_kept(program_options *s, const char *out, const option_id *taken, int argc,
+                       char **argv)
 {
     for (int i = 0; i < argc; i++) {
         const char *value;
-        option_id id = find_option(argv[i], every_option, &value);
+        option_id id = find_option(argv[i], taken, &value);
         if (id != OPTION_END && (rows[id].effect == ASIDE || (rows[id].argument && !value))) {
             report_error("%s: not an option that a run keeps", argv[i]);
             return EXIT_USAGE;
         }
     }
     *s = initial_options("run", out);
-    return parse_all(s, every_option, false, argc, argv);
+    return parse_all(s, taken, NULL, false, argc, argv);
 }
 
 void options_free(program_options *s)

@@ -390,9 +390,14 @@ int options_parse(program_options *s, const option_id *taken, int argc, char **a
 /* The same for the options of another verb than `run`, whose --out is `out` where not given. */
 int options_parse_verb(program_options *s, const char *verb, const char *out,
                        const option_id *taken, int argc, char **argv);
-/* The same for the options that another run kept, and no others; this machine may lack the device
- * and the instruction set. */
-int options_parse_kept(program_options *s, const char *out, int argc, char **argv);
+/* The same for one of several experiments of a command, whose options are `all`: those that the
+ * experiment does not take are skipped. */
+int options_parse_part(program_options *s, const option_id *taken, const option_id *all, int argc,
+                       char **argv);
+/* The same for the options that another run of an experiment or verb that takes `taken` kept, and
+ * no others; this machine may lack the device and the instruction set. */
+int options_parse_kept(program_options *s, const char *out, const option_id *taken, int argc,
+                       char **argv);
 void options_free(program_options *s);
 
 /* Whether an item of --input names a file. */

@@ -27,12 +27,12 @@ typedef struct {
 /* The experiments of verbs that take --shard; all others are in the registry. */
 static const struct {
     const experiment *e;
-    const char *verb;
-} of_verbs[] = {{&bench, "bench"}, {&bench_growth, "bench"}, {&train, "train"}};
+    const verb *verb;
+} of_verbs[] = {{&bench, &bench_verb}, {&bench_growth, &bench_verb}, {&train, &train_verb}};
 enum { OF_VERBS = sizeof of_verbs / sizeof *of_verbs };
 
 /* The experiment of that name, or null. *of_verb: the verb that runs it; null: `run`. */
-static const experiment *find_experiment(const char *name, const char **of_verb)
+static const experiment *find_experiment(const char *name, const verb **of_verb)
 {
     *of_verb = NULL;
     for (int i = 0; i < OF_VERBS; i++)
@@ -60,7 +60,7 @@ static int open_run(shard_run *r, const shard_file *f)
     r->run = cJSON_Parse(f->run);
     const char *version = cJSON_GetStringValue(cJSON_GetObjectItem(r->run, "version"));
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(r->run, "experiment"));
-    const char *of_verb;
+    const verb *of_verb;
     r->e = name ? find_experiment(name, &of_verb) : NULL;
     if (!version || strcmp(version, ATN_VERSION) != 0)
         report_error("%s: is of version %s, expected " ATN_VERSION, f->path,
@@ -79,10 +79,16 @@ static int open_run(shard_run *r, const shard_file *f)
 static int parse_run(const shard_run *r, program_options *s, const char *out, char ***words)
 {
     const cJSON *options = cJSON_GetObjectItem(r->run, "options"), *option;
+    option_id taken[OPTION_COUNT + 1] = {OPTION_END};
+    const verb *of_verb;
     int count = 0;
+    find_experiment(r->e->name, &of_verb);
+    options_add(taken, of_verb ? of_verb->options : r->e->options);
+    if (!of_verb)
+        options_add(taken, run_options);
     *words = must_allocate((size_t)cJSON_GetArraySize(options) + 1, sizeof **words);
     cJSON_ArrayForEach(option, options)(*words)[count++] = option->valuestring;
-    return options_parse_kept(s, out, count, *words);
+    return options_parse_kept(s, out, taken, count, *words);
 }
 
 /* ---- The shards of one experiment ---- */
@@ -128,8 +134,8 @@ static void note_kernels(const group *g)
         for (int i = 1; i < g->count && same; i++)
             same = cJSON_Compare(first, cJSON_GetObjectItem(g->runs[i].run, names[n][0]), true);
         if (!same)
-            report_text("%s: shards ran with different %s, which the metadata name: last digits "
-                        "may depend on that\n",
+            report_note("%s: shards ran with different %s, which the metadata name: last digits "
+                        "may depend on that",
                         g->e->name, names[n][1]);
     }
 }
@@ -167,9 +173,10 @@ static int merge_group(const group *g, const program_options *merge, const char 
     code = parse_group(g, &s, merge->out, &words);
     if (code == EXIT_PASS) {
         note_kernels(g);
-        const char *of_verb;
+        const verb *of_verb;
         find_experiment(g->e->name, &of_verb);
-        char *made_by = of_verb ? must_format("%s", of_verb) : must_format("run %s", g->e->name);
+        char *made_by =
+            of_verb ? must_format("%s", of_verb->name) : must_format("run %s", g->e->name);
         free(s.command);
         s.command = must_format("%s", merge->command);
         code = experiment_merge(g->e, &s, made_by, folder, g->files, g->count);

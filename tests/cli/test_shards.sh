@@ -68,6 +68,19 @@ expect_exit 0
 attnum merge holes --out holed
 expect_exit 0
 same_csvs whole holed
+# of an experiment that ran with others, those of the options that it takes
+cp -r parts3 lacks
+rm lacks/node1/networks/counts.shard-1-of-3
+attnum merge lacks --out lacked
+expect_exit 3
+expect_one_error 'attnum run networks/counts --quick'
+! grep -q -e --input -e --sampling stderr
+check "no option that networks/counts does not take" $?
+attnum $(sed 's/.*leaves: attnum //' stderr)
+expect_exit 0
+attnum merge lacks --out lacked
+expect_exit 0
+same_csvs whole lacked
 cp -r parts3 gaps
 mkdir gap
 mv gaps/node1/spectral/norm_growth.shard-1-of-3 gap
@@ -169,7 +182,8 @@ PY
     }
     forge 'run["version"] = "9.9"' 'is of version 9.9'
     forge 'run["experiment"] = "made/up"' "is of 'made/up'"
-    forge 'run["experiment"] = "spectral/bounds"' 'is another than'
+    forge 'run["experiment"] = "spectral/bounds"' '--sampling: not an option here' 2
+    forge 'run["experiment"] = "spectral/bounds"; run["options"].remove("--sampling=pool")' 'is another than'
     forge 'run["options"] = 7' 'list of options'
     forge 'run["options"] = [["--quick"]]' 'list of options'
     forge 'run["options"] = ["quick"]' 'list of options'
@@ -221,16 +235,28 @@ PY
     mv forged_part $part
     attnum merge sets/node0 sets/node1 --out sets_merged
     expect_exit 0
-    expect_stdout 'spectral/norm-growth: shards ran with different instruction sets'
+    expect_stderr 'note: spectral/norm-growth: shards ran with different instruction sets'
     python3 forge.py parts2/node0/spectral/norm_growth.shard-2-of-2 sets/node0/spectral/norm_growth.shard-2-of-2 \
         'run["blas"]["core"] = "another"'
     attnum merge sets/node0 sets/node1 --out sets_merged
     expect_exit 0
-    expect_stdout 'spectral/norm-growth: shards ran with different BLAS kernels'
+    expect_stderr 'note: spectral/norm-growth: shards ran with different BLAS kernels'
+    attnum merge sets/node0 sets/node1 --out sets_merged --format csv
+    expect_exit 0
+    expect_stderr 'shards ran with different BLAS kernels'
     attnum merge parts2/node0 parts2/node1 --out sets_merged
     expect_exit 0
-    ! grep -q 'different' stdout
-    check "shards of one kind of machine have no such word" $?
+    expect_quiet
+
+    # ---- a folder that is given twice changes nothing, and the metadata have each shard once ----
+    attnum merge parts2/node0 parts2/node1 parts2 --out twice
+    expect_exit 0
+    same_csvs sets_merged twice
+    python3 -c 'import json; print(*(s["shard"] for s in json.load(open(
+        "twice/spectral/norm_growth.csv-metadata.json"))["run"]["shards"]))' >stdout
+    expect_stdout '2/2 1/2'
+    [ "$(wc -w <stdout)" -eq 2 ]
+    check "each shard once" $?
 
     # ---- a journal goes on with its own kernels alone, on any processor ----
     bounds='run spectral/bounds --quick --input smooth --m 4'

@@ -386,6 +386,12 @@ def shards():
     check(merged.returncode == 0, f"merge: {merged.stderr}")
     check(rows("merged") == rows("one"), "shards give the rows of one run")
     check(weights("shards") == weights("one"), "and its weights")
+    # --heads is also an option of inspect, and of check
+    for number in (1, 2):
+        words = [*SHORT, "--heads", "1", "--seed", "1,2", "--shard", f"{number}/2", "--out", "narrow"]
+        subprocess.run([program, *words], check=True, capture_output=True)
+    merged = subprocess.run([program, "merge", "narrow", "--out", "narrow"], capture_output=True, text=True)
+    check(merged.returncode == 0 and len(rows("narrow")) > 0, f"merge of --heads 1: {merged.stderr}")
 
 
 def refused():

@@ -638,17 +638,56 @@ Test(options, kept_options)
     char *command = options_shard_command(&s, "run some/experiment", 3, 4, "there");
     cr_expect_str_eq(command, "attnum run some/experiment --seed=3,4 --quick '--input=a b.npy' "
                               "--isa=base --shard 3/4 --out there --resume");
-    cr_assert_eq(options_parse_kept(&again, "out", 4, (char **)s.kept.items), EXIT_PASS);
+    cr_assert_eq(options_parse_kept(&again, "out", ALL, 4, (char **)s.kept.items), EXIT_PASS);
     cr_expect(again.seeds.count == 2 && again.effort == EFFORT_QUICK && again.shards == 0);
     cr_expect_str_eq(again.inputs.items[0], "a b.npy");
     options_free(&again);
     char *words[] = {(char[]){"--device=cuda"}, (char[]){"--isa=avx512"}};
     setenv("ATTNUM_ISA", "none", 1);
-    cr_assert_eq(options_parse_kept(&again, "out", 2, words), EXIT_PASS);
+    cr_assert_eq(options_parse_kept(&again, "out", ALL, 2, words), EXIT_PASS);
     cr_expect(again.device == ATN_CUDA && again.isa == ATN_ISA_AVX512);
     options_free(&again);
     options_free(&s);
     free(command);
+}
+
+/* Of rows with one name the one is meant that the run's experiment or verb takes. */
+Test(options, kept_options_are_those_of_their_owner)
+{
+    static const struct {
+        option_id id;
+        const char *word;
+    } rows[] = {{OPTION_HEADS, "--heads=3"},          {OPTION_TRAIN_HEADS, "--heads=3"},
+                {OPTION_CASE_HEADS, "--heads=3"},     {OPTION_BENCH_THREADS, "--threads=3"},
+                {OPTION_SAMPLING, "--sampling=pool"}, {OPTION_INSPECT_SAMPLING, "--sampling=pool"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const option_id taken[] = {rows[i].id, OPTION_END};
+        char word[32], *words[] = {word};
+        program_options s;
+        strcpy(word, rows[i].word);
+        cr_assert_eq(options_parse_kept(&s, "out", taken, 1, words), EXIT_PASS, "row %zu", i);
+        cr_expect(s.given[rows[i].id], "row %zu: %s of another", i, word);
+        options_free(&s);
+        strcpy(word, "--html=x");
+        cr_expect_eq(options_parse_kept(&s, "out", taken, 1, words), EXIT_USAGE, "row %zu", i);
+    }
+}
+
+/* An experiment that runs together with others keeps what it would keep alone. */
+Test(options, of_one_experiment_among_several)
+{
+    program_options s;
+    const option_id *taken = OPTIONS(OPTION_M), *all = OPTIONS(OPTION_M, OPTION_INPUT, OPTION_GRID);
+    char *words[] = {(char[]){"a/b"}, (char[]){"--input"},    (char[]){"x.npy"},  (char[]){"--m=4"},
+                     (char[]){"c/d"}, (char[]){"--grid=2x3"}, (char[]){"--quick"}};
+    cr_assert_eq(options_parse_part(&s, taken, all, 7, words), EXIT_PASS);
+    cr_expect(s.kept.count == 2 && s.inputs.count == 0 && s.grid_height == 0);
+    cr_expect_str_eq(s.kept.items[0], "--m=4");
+    cr_expect_str_eq(s.kept.items[1], "--quick");
+    cr_expect_str_eq(s.command, "attnum run a/b --input x.npy --m=4 c/d --grid=2x3 --quick");
+    options_free(&s);
+    words[3] = (char[]){"--stage=1"};
+    cr_expect_eq(options_parse_part(&s, taken, all, 7, words), EXIT_USAGE, "of none of them");
 }
 
 /* It is kept as if it had been given, once, and repeated by commands; --isa wins. */
@@ -668,7 +707,7 @@ Test(options, the_instruction_set_of_the_environment)
         options_point point = {.input = "", .seed = 1, .samples = 1};
         char *command = options_replay(&s, "a/b", ALL, &point);
         cr_expect_eq(strstr(command, " --isa=base ") != NULL, i < 3, "row %zu: %s", i, command);
-        cr_assert_eq(options_parse_kept(&again, "out", s.kept.count, (char **)s.kept.items),
+        cr_assert_eq(options_parse_kept(&again, "out", ALL, s.kept.count, (char **)s.kept.items),
                      EXIT_PASS);
         cr_expect_eq(again.isa, s.isa, "row %zu", i);
         options_free(&again);
@@ -733,7 +772,8 @@ Test(options, of_bench)
     cr_assert_eq(s.thread_counts.count, 2);
     cr_expect(s.thread_counts.items[0] == 1 && s.thread_counts.items[1] == 4 && s.threads > 0);
     cr_expect(s.operators.count == 2 && s.kept.count == 6);
-    cr_assert_eq(options_parse_kept(&again, "out", s.kept.count, (char **)s.kept.items), EXIT_PASS);
+    cr_assert_eq(options_parse_kept(&again, "out", BENCH, s.kept.count, (char **)s.kept.items),
+                 EXIT_PASS);
     cr_expect(again.subjects.count == 3 && again.thread_counts.count == 2 &&
               again.operators.count == 2);
     options_free(&again);

@@ -964,17 +964,17 @@ Test(sweep, a_merge_spares_the_journal_of_another_run)
 {
     size_t size, after;
     make_shards(2);
-    char *journal = make_journal(&size);
+    char *bytes = make_journal(&size);
     cr_expect_eq(merge_shards(2, ""), EXIT_ENVIRONMENT);
     cr_expect(holds("stderr", "raw.journal: has points of a run that was stopped"));
     cr_expect_not(has_csv());
     char *kept = read_file(in_folder(JOURNAL), &after);
-    cr_expect(kept && after == size && memcmp(kept, journal, size) == 0, "the journal was changed");
-    write_file(in_folder(JOURNAL), journal, (size_t)(strstr(journal, "\npoint ") + 1 - journal));
+    cr_expect(kept && after == size && memcmp(kept, bytes, size) == 0, "the journal was changed");
+    write_file(in_folder(JOURNAL), bytes, (size_t)(strstr(bytes, "\npoint ") + 1 - bytes));
     cr_expect_eq(merge_shards(2, ""), EXIT_PASS, "a run or a merge without points is no loss");
     cr_expect(as_expected() && !has_file(JOURNAL));
     free(kept);
-    free(journal);
+    free(bytes);
 }
 
 static bool refused_with_one_line(void)

@@ -34,11 +34,11 @@ static int split(char *text, char *words[MOST_WORDS + 1])
     return count;
 }
 
-static void check_kept(const program_options *s)
+static void check_kept(const program_options *s, const option_id *taken)
 {
     program_options again;
     char *before = fingerprint(s), *after;
-    target_expect(options_parse_kept(&again, "out", s->kept.count, (char **)s->kept.items) ==
+    target_expect(options_parse_kept(&again, "out", taken, s->kept.count, (char **)s->kept.items) ==
                       EXIT_PASS,
                   "what is kept can be read");
     after = fingerprint(&again);
@@ -62,13 +62,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int count = split(text, words);
     int found = options_names(count, words, names);
     target_expect(found >= -1 && found <= count, "so many words");
+    option_id all[OPTION_COUNT + 1] = {OPTION_END};
+    options_add(all, taken[data[0] & 3]);
+    if (!(data[0] & 4))
+        options_add(all, run_options);
     int code = data[0] & 4 ? options_parse_verb(&s, "verb", "out", taken[data[0] & 3], count, words)
                            : options_parse(&s, taken[data[0] & 3], count, words);
     target_expect(code == EXIT_PASS || code == EXIT_USAGE || code == EXIT_ENVIRONMENT,
                   "an exit code");
     if (code == EXIT_PASS) {
         if (!s.help)
-            check_kept(&s);
+            check_kept(&s, all);
         options_free(&s);
     }
     free(text);
