@@ -123,9 +123,9 @@ bool table_write_json(const table *t, FILE *file);
  * stderr, for any other. */
 table *table_read_file(const char *path, const column *columns, int count);
 
-/* Reads the records that `text` holds, of table_write_row's form, into new rows; the last may lack
- * its LF. Anything table_write_row would not have written is refused: false, and the table is
- * unchanged. */
+/* Reads the records that `text` holds, of table_write_row's form, into new rows. Anything
+ * table_write_row would not have written is refused, also a last row without its LF, which may have
+ * been cut: false, and the table is unchanged. */
 bool table_read_rows(table *t, const char *text);
 /* The same; if text is refused, *row and *col say where in it, both from 0. */
 bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col);

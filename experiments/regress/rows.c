@@ -2,13 +2,16 @@
 #include "regress/rows.h"
 
 #include <attnum/attnum.h>
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/files.h"
 #include "common/median.h"
+#include "common/metadata.h"
 #include "common/report.h"
 
 const column regress_columns[COMPARED_COLUMNS] = {
@@ -367,13 +370,32 @@ static int read_rows(const char *path, const char *text, table *rows)
     int64_t row = 0;
     int code = table_read_rows_at(all, text, &row, &col)
                    ? copy_rows(path, all, rows)
-                   : report_cell(path, row, col, "not as attnum writes it, or the row ends there");
+                   : report_cell(path, row, col,
+                                 "not as attnum writes it, or the row or the file ends there");
     table_free(all);
     if (code == EXIT_PASS && table_rows(rows) == 0) {
         report_error("%s: has no rows", path);
         code = EXIT_ENVIRONMENT;
     }
     return code == EXIT_PASS ? check_unique(path, rows) : code;
+}
+
+/* Rows that were cut off would pass. The metadata of kept rows have neither bytes nor SHA-256. */
+static int check_metadata(const char *path)
+{
+    bool of_csv;
+    cJSON *metadata;
+    char *json = must_format("%s-metadata.json", path);
+    int code = metadata_read(json, path, &metadata, &of_csv);
+    if (code == EXIT_PASS && !of_csv && access(json, F_OK) == 0 &&
+        !cJSON_HasObjectItem(metadata, "kept")) {
+        report_error("%s: is not the file that %s describes: expected its bytes and SHA-256", path,
+                     json);
+        code = EXIT_ENVIRONMENT;
+    }
+    cJSON_Delete(metadata);
+    free(json);
+    return code;
 }
 
 int rows_read(const char *path, table **rows)
@@ -389,6 +411,8 @@ int rows_read(const char *path, table **rows)
         report_error("%s: %s, expected a table of attnum regress", path,
                      size == 0 ? "empty" : "holds a zero byte");
     else
+        code = check_metadata(path);
+    if (code == EXIT_PASS)
         code = read_rows(path, text, *rows);
     free(text);
     if (code == EXIT_PASS)

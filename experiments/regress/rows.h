@@ -41,8 +41,9 @@ extern const column regress_columns[COMPARED_COLUMNS];
 void rows_gather(const table *raw, const char *device, table *into);
 
 /* Reads the rows (ROW_COLUMNS) of a CSV: of a baseline, or of a run, whose rows marked as gone are
- * left out. Other files are refused, with the file, the row (the header is 1) and the column.
- * Returns an exit code. */
+ * left out. Other files are refused, with the file, the row (the header is 1) and the column, and
+ * so is a run's CSV of other bytes than its metadata say, if they lie next to it. Returns an exit
+ * code. */
 int rows_read(const char *path, table **rows);
 
 /* Finds rows of a table by the columns that identify them. */

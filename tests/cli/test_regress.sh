@@ -92,6 +92,13 @@ attnum regress full/regress.csv --against "$golden"
 expect_exit 0
 [ "$(wc -l <full/regress.csv)" -eq "$(wc -l <"$golden")" ]
 check "a run's own table has a row for each" $?
+mkdir cut
+cp full/regress.csv-metadata.json cut
+head -n 5 full/regress.csv >cut/regress.csv
+refused cut/regress.csv 'is not the file that cut/regress.csv-metadata.json describes'
+attnum regress cut/regress.csv --against "$golden"
+expect_exit 3
+expect_one_error 'is not the file that cut/regress.csv-metadata.json describes'
 
 # ---- rows that are gone; a part of them is not the lack of the others ----
 sed '/^sima,code,f64,cpu,64,,32,iid,/d' "$golden" >less.csv

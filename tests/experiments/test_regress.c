@@ -275,8 +275,8 @@ static void add_sample(table *raw, const char *dtype, const char *input, double 
         snprintf(digits, sizeof digits, "%.17g", 8 - ratio);
     }
     snprintf(line, sizeof line,
-             "sima,code,%s,64,,32,%s,%s,%s,%s,2,0.25,3.814697265625e-06,ATN_OK,,0,%" PRId64, dtype,
-             input, number, digits, verdict, seed);
+             "sima,code,%s,64,,32,%s,%s,%s,%s,2,0.25,3.814697265625e-06,ATN_OK,,0,%" PRId64 "\n",
+             dtype, input, number, digits, verdict, seed);
     cr_assert(table_read_rows(raw, line), "%s", line);
 }
 
@@ -392,6 +392,9 @@ Test(regress, what_is_no_table)
         {"operator,variant,dtype,device,n,m,d,input,samples,ratio,roundings,digits,verdict\nsima,code,"
          "f32,cpu,64,,32,iid,3,1,1.0,6,pass\n",
          "row 2, column roundings"},
+        {"operator,variant,dtype,device,n,m,d,input,samples,ratio,roundings,digits,verdict\nsima,code,"
+         "f32,cpu,64,,32,iid,3,1,1,6,pass",
+         "row 2, column verdict"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         table *read;
@@ -409,6 +412,31 @@ Test(regress, what_is_no_table)
     capture();
     cr_expect_eq(rows_read("none/t.csv", &read), EXIT_ENVIRONMENT);
     cr_expect(is_one_line_with(captured(), "none/t.csv"));
+}
+
+/* test_regress.sh has a run's table with its own metadata. */
+Test(regress, a_table_of_other_bytes_than_its_metadata_say)
+{
+    static const struct {
+        const char *metadata;
+        int code;
+    } rows[] = {{"{\"bytes\": 1, \"sha256\": \"00\", \"run\": {}}", EXIT_ENVIRONMENT},
+                {"{\"run\": {}}", EXIT_ENVIRONMENT},
+                {"no JSON", EXIT_ENVIRONMENT},
+                {"{\"kept\": {}}", EXIT_PASS}};
+    write_rows("t.csv", ROW("f32", "cpu", "photos", "1", "pass"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        table *read;
+        scratch_write("t.csv-metadata.json", rows[i].metadata, strlen(rows[i].metadata));
+        capture();
+        cr_expect_eq(rows_read("t.csv", &read), rows[i].code, "row %zu", i);
+        const char *said = captured();
+        cr_expect(rows[i].code == EXIT_PASS
+                      ? !*said
+                      : is_one_line_with(said, "not the file that t.csv-metadata.json describes"),
+                  "row %zu: %s", i, said);
+        table_free(read);
+    }
 }
 
 /* The table of a run is read again, without its rows marked as gone. */

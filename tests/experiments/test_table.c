@@ -116,9 +116,9 @@ Test(table, reads_back_what_it_wrote)
         table_write_row(t, row, file);
         fclose(file);
         cr_expect(table_read_rows(by_row, line), "row %ld: %s", (long)row, line);
-        line[size - 1] = '\0'; /* without its LF, too */
+        line[size - 1] = '\0'; /* what follows may have been cut, too */
         table *one = table_create(columns, 4);
-        cr_expect(table_read_rows(one, line), "row %ld: %s", (long)row, line);
+        cr_expect_not(table_read_rows(one, line), "row %ld without its LF: %s", (long)row, line);
         table_free(one);
         free(line);
     }

@@ -45,10 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool read = table_read_rows(t, text);
     if (read) {
         char *again = write_rows(t);
-        size_t length = strlen(text);
-        target_expect(strncmp(again, text, length) == 0 &&
-                          (!again[length] || strcmp(again + length, "\n") == 0),
-                      "what is taken is written the same, but for the last line feed");
+        target_expect(strcmp(again, text) == 0, "what is taken is written the same");
         free(again);
         check_json(t);
     }
