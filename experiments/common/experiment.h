@@ -63,6 +63,10 @@ typedef struct experiment {
      * thread. Returns an exit code: EXIT_CHECK and EXIT_SKIPPED contribute to the run's;
      * EXIT_ENVIRONMENT and EXIT_USAGE, after a message, stop the run. */
     int (*run)(const void *state, int64_t point, atn_context *context, table *raw);
+    /* The first file that the point leaves besides its rows, as the options ask for it, and that is
+     * missing; to be freed, null: there is none. Null: points leave no files. --resume is refused
+     * where a point that would not run again lacks one. */
+    char *(*missing)(const void *state, int64_t point);
     /* Makes the published tables (outputs[i] -> tables[i]) from all raw rows, in point order, and
      * prints a readable table to stdout. Where raw_columns is null, tables[0] is `raw` and is left
      * as it is. Null only if raw_columns is null and there is one output: its first rows are then

@@ -355,6 +355,8 @@ int metadata_write(const experiment *e, const program_options *s, const void *st
     cJSON_AddNumberToObject(run, "exit_code", facts->code);
     if (facts->seconds > 0)
         cJSON_AddNumberToObject(run, "seconds", round(10 * facts->seconds) / 10);
+    if (facts->resumed > 0) /* the seconds are without those of these points */
+        cJSON_AddNumberToObject(run, "resumed_points", (double)facts->resumed);
     if (facts->shard_count)
         cJSON_AddItemToObject(run, "shards", shards_node(s, facts));
     cJSON_AddItemToObject(root, "run", run);

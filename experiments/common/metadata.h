@@ -14,9 +14,10 @@
 struct cJSON;
 
 typedef struct {
-    const char *fingerprint;  /* everything that the rows can depend on */
-    int code;                 /* the exit code of the run */
-    double seconds;           /* the run's time, without the part that it resumed; 0: not known */
+    const char *fingerprint; /* everything that the rows can depend on */
+    int code;                /* the exit code of the run */
+    double seconds;          /* the run's time, or of a resumed run its last part's; 0: not known */
+    int64_t resumed;         /* points that earlier parts have computed: "resumed_points" */
     const shard_file *shards; /* the shards that it was merged from */
     int shard_count;          /* 0: it was not merged */
 } run_facts;

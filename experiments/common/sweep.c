@@ -238,8 +238,28 @@ static int open_journal(sweep *w)
     return code;
 }
 
+/* Whether the points that do not run again, all of a complete run, have left the files that the
+ * options now ask for. */
+static int check_files(const sweep *w, bool complete)
+{
+    char *path = NULL;
+    for (int64_t point = 0; w->e->missing && point < w->points && !path; point++)
+        if (complete || w->records[point].rows)
+            path = w->e->missing(w->state, point);
+    if (!path)
+        return EXIT_PASS;
+    report_error(
+        "%s: --resume: %s is missing, and its point has run already; leave out --resume to "
+        "start over",
+        w->e->name, path);
+    free(path);
+    return EXIT_USAGE;
+}
+
 static int run_points(sweep *w)
 {
+    if (w->s->resume && check_files(w, false) != EXIT_PASS)
+        return EXIT_USAGE;
     plan_work(w);
     if (w->s->resume)
         report_note("%s: %" PRId64 " of %" PRId64 " points are there already", w->e->name,
@@ -272,7 +292,12 @@ static int write_output(const sweep *w, int output, const table *t, int run_code
         code = new_file_open(&files[1], w->folder, json);
     if (code == EXIT_PASS) {
         double seconds = w->merged ? 0 : progress_seconds() - start;
-        run_facts facts = {w->fingerprint, run_code, seconds, w->merged, w->merged_count};
+        run_facts facts = {.fingerprint = w->fingerprint,
+                           .code = run_code,
+                           .seconds = seconds,
+                           .resumed = w->merged ? 0 : w->part - w->work_count,
+                           .shards = w->merged,
+                           .shard_count = w->merged_count};
         code =
             metadata_write(w->e, w->s, w->state, output, &facts, files[0].temporary, files[1].file);
     }
@@ -435,6 +460,8 @@ static bool print_complete(const sweep *w)
 
 static int skip_complete(const sweep *w, int code)
 {
+    if (check_files(w, true) != EXIT_PASS)
+        return EXIT_USAGE;
     report_note("%s: already complete in %s%s", w->e->name, w->folder,
                 code == EXIT_CHECK ? "; a check failed in it" : "");
     bool made;

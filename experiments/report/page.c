@@ -137,8 +137,9 @@ static void write_facts(FILE *file, const result *results, int count)
     cJSON_Delete(runs);
 }
 
-/* "2026-11-23 20:15 UTC, 1.5 s" from the metadata's "2026-11-23T20:15:07Z". */
-static void write_time(FILE *file, const char *date, double seconds)
+/* "2026-11-23 20:15 UTC, 1.5 s" from the metadata's "2026-11-23T20:15:07Z"; of a run that was
+ * resumed the seconds are its last part's. */
+static void write_time(FILE *file, const char *date, double seconds, bool resumed)
 {
     int year, month, day, hour, minute;
     if (!date || sscanf(date, "%4d-%2d-%2dT%2d:%2d", &year, &month, &day, &hour, &minute) != 5) {
@@ -148,7 +149,7 @@ static void write_time(FILE *file, const char *date, double seconds)
     fprintf(file, "<span class=\"time\">%04d-%02d-%02d %02d:%02d UTC", year, month, day, hour,
             minute);
     if (seconds > 0)
-        fprintf(file, ", %.1f s", seconds);
+        fprintf(file, ", %.1f s%s", seconds, resumed ? " (the last part)" : "");
     fputs("</span>", file);
 }
 
@@ -169,7 +170,7 @@ static void write_overview(FILE *file, const result *results, int count)
         fputs("</td><td>", file);
         write_pill(file, result_names[results[i].state]);
         fputs("</td><td>", file);
-        write_time(file, date, seconds);
+        write_time(file, date, seconds, cJSON_HasObjectItem(run, "resumed_points"));
         fputs("</td></tr>\n", file);
     }
     fputs("</tbody>", file);

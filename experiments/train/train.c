@@ -235,6 +235,59 @@ typedef struct {
     atn_dtype dtype; /* of the weights */
 } place;
 
+static place make_place(const train_state *w, const training *plan)
+{
+    place at = {.folder = must_format("%s/trained", w->s->out),
+                .weights = model_weights_name(&plan->shape, plan->seed),
+                .keep_epochs = w->s->train.keep_epochs,
+                .dtype = w->s->train.f16 ? ATN_F16 : ATN_F32};
+    at.checkpoint = must_format("%s.checkpoint", at.weights);
+    return at;
+}
+
+static void free_place(place *at)
+{
+    free(at->checkpoint);
+    free(at->weights);
+    free(at->folder);
+}
+
+/* The file of the weights after an epoch, if epochs are kept. */
+static char *epoch_file(const place *at, int64_t epoch)
+{
+    return must_format("%.*s-epoch%" PRId64 ".npz", (int)strlen(at->weights) - 4, at->weights,
+                       epoch);
+}
+
+/* The first file that is missing of the epochs to be kept from 0 to `last`; to be freed. */
+static char *missing_epoch(const place *at, int64_t last)
+{
+    char *path = NULL;
+    for (int64_t epoch = 0; at->keep_epochs && epoch <= last && !path; epoch++) {
+        char *file = epoch_file(at, epoch);
+        path = must_format("%s/%s", at->folder, file);
+        free(file);
+        if (access(path, F_OK) == 0) {
+            free(path);
+            path = NULL;
+        }
+    }
+    return path;
+}
+
+static char *missing(const void *state, int64_t point)
+{
+    const train_state *w = state;
+    place at = make_place(w, &w->plans[point]);
+    char *path = must_format("%s/%s", at.folder, at.weights);
+    if (access(path, F_OK) == 0) {
+        free(path);
+        path = missing_epoch(&at, w->plans[point].epochs);
+    }
+    free_place(&at);
+    return path;
+}
+
 static int write_weights(const trainer *t, const place *at, const char *file,
                          const training_score *test)
 {
@@ -254,8 +307,7 @@ static int keep_epoch(const trainer *t, const place *at, const training_score *t
 {
     if (!at->keep_epochs)
         return EXIT_PASS;
-    char *file = must_format("%.*s-epoch%" PRId64 ".npz", (int)strlen(at->weights) - 4, at->weights,
-                             trainer_epochs(t));
+    char *file = epoch_file(at, trainer_epochs(t));
     int code = write_weights(t, at, file, test);
     free(file);
     return code;
@@ -268,6 +320,21 @@ static int keep_start(trainer *t, const place *at)
     training_score score;
     int code = at->keep_epochs ? trainer_test(t, &score) : EXIT_PASS;
     return code == EXIT_PASS ? keep_epoch(t, at, &score) : code;
+}
+
+/* Goes on from a checkpoint, if the epochs before it have been kept, or need not be. */
+static int resume(trainer *t, const place *at, const char *checkpoint)
+{
+    int code = trainer_resume(t, checkpoint);
+    char *lost = code == EXIT_PASS ? missing_epoch(at, trainer_epochs(t)) : NULL;
+    if (lost) {
+        report_error("%s: --resume: %s is missing, and its epoch has been trained already; leave "
+                     "out --keep-epochs, or --resume to start over",
+                     checkpoint, lost);
+        code = EXIT_USAGE;
+    }
+    free(lost);
+    return code;
 }
 
 /* Trains to the end, or until a signal. The weights of an epoch are written before the checkpoint,
@@ -310,11 +377,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     const training *plan = &w->plans[point];
     char name[128];
     describe(state, point, name, sizeof name);
-    place at = {.folder = must_format("%s/trained", w->s->out),
-                .weights = model_weights_name(&plan->shape, plan->seed),
-                .keep_epochs = w->s->train.keep_epochs,
-                .dtype = w->s->train.f16 ? ATN_F16 : ATN_F32};
-    at.checkpoint = must_format("%s.checkpoint", at.weights);
+    place at = make_place(w, plan);
     char *path = must_format("%s/%s", at.folder, at.checkpoint);
     trainer *t;
     int code = files_make_folder(at.folder);
@@ -323,7 +386,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     if (code == EXIT_PASS)
         code = keep_start(t, &at);
     if (code == EXIT_PASS && w->s->resume && access(path, F_OK) == 0)
-        code = trainer_resume(t, path);
+        code = resume(t, &at, path);
     if (code == EXIT_PASS)
         code = train_all(t, plan, name, &at);
     if (code == EXIT_PASS) {
@@ -336,9 +399,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         remove(path);
     trainer_free(t);
     free(path);
-    free(at.checkpoint);
-    free(at.weights);
-    free(at.folder);
+    free_place(&at);
     return code;
 }
 
@@ -409,6 +470,7 @@ const experiment train = {
     .describe = describe,
     .input = get_input,
     .run = run,
+    .missing = missing,
     .finish = finish,
     .release = release,
 };

@@ -379,6 +379,31 @@ def stopped_runs():
         check(rows(out) == rows("one"), f"{how}: the same rows")
 
 
+def kept_later():
+    """--resume makes no weights of what has been trained already: it is refused where they are missing."""
+    def again(*words):
+        child = subprocess.run([program, *SHORT, "--out", "later", *words], capture_output=True, text=True)
+        return child.returncode, child.stderr
+
+    check(again()[0] == 0, "some epochs")
+    code, said = again("--resume")
+    check(code == 0 and "already complete" in said, f"complete: {code} {said}")
+    code, said = again("--resume", "--keep-epochs")
+    check(code == 2 and "sima-paper-seed1-epoch0.npz is missing" in said, f"epochs that were not kept: {code} {said}")
+    check(again("--keep-epochs")[0] == 0 and again("--keep-epochs", "--resume")[0] == 0, "without --resume they are made")
+    pathlib.Path("later/trained/sima-paper-seed1.npz").unlink()
+    code, said = again("--resume")
+    check(code == 2 and "sima-paper-seed1.npz is missing" in said, f"missing weights: {code} {said}")
+    check(again()[0] == 0 and again("--resume")[0] == 0, "without --resume they are made")
+    child = start("--threads", "2", "--out", "later3")
+    while not list(pathlib.Path("later3").glob("trained/*.checkpoint")) and child.poll() is None:
+        time.sleep(0.002)
+    child.kill()
+    child.communicate()
+    run("--threads", "1", "--keep-epochs", "--out", "later3", "--resume", code=2, says=".npz is missing, and its ")
+    run("--threads", "1", "--out", "later3", "--resume")
+
+
 def shards():
     for number in (1, 2):
         run("--shard", f"{number}/2", "--out", "shards")
@@ -439,7 +464,8 @@ with tempfile.TemporaryDirectory() as folder:
     os.mkdir("data")
     write_pictures("data", "train", 256)
     write_pictures("data", "t10k", 16)
-    for step in (whole_runs, columns, options, kept_epochs, halves, shapes, changes, starts, maps, odd_checkpoints, stopped_runs, shards, refused, shipped):
+    for step in (whole_runs, columns, options, kept_epochs, halves, shapes, changes, starts, maps, odd_checkpoints, stopped_runs, kept_later, shards,
+                 refused, shipped):
         step()
     os.chdir("/")
 print(f"{checks} checks, {failures} failed")

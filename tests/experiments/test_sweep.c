@@ -44,6 +44,7 @@ enum { POINTS = 5, NOWHERE = -1 };
 static struct {
     int kill_at, signal_at, signal, check_at, fail_at, skip_from, finish_code;
     int other_at; /* the rows of this point name another */
+    int lacks;    /* this point's file is missing */
     bool trace;   /* a file "trace" gets a byte per point run */
 } plan;
 
@@ -371,6 +372,36 @@ Test(sweep, a_run_killed_at_its_last_point_runs_only_that)
     cr_expect_eq(traced(), 1);
     cr_expect(as_expected());
     cr_expect(holds("stderr", "4 of 5 points are there already"));
+    cr_expect(holds(CSV "-metadata.json", "\"resumed_points\":\t4"), "whose seconds are not known");
+    cr_assert_eq(run_child(""), EXIT_PASS);
+    cr_expect_not(holds(CSV "-metadata.json", "resumed_points"));
+}
+
+static char *missing(const void *state, int64_t point)
+{
+    return point == plan.lacks ? must_format("a/file") : NULL;
+}
+
+/* Points that do not run again do not make files that only the later command asks for. */
+Test(sweep, a_point_without_its_file_is_not_resumed)
+{
+    experiment leaving = tested;
+    size_t size;
+    leaving.missing = missing;
+    chosen = &leaving;
+    make_expected();
+    cr_assert_eq(run_child(""), EXIT_PASS);
+    cr_expect_eq(run_child("--resume"), EXIT_PASS);
+    plan.lacks = 3;
+    cr_expect_eq(run_child("--resume"), EXIT_USAGE, "complete");
+    cr_expect(holds("stderr", "made/up: --resume: a/file is missing") && as_expected());
+    unlink(in_folder(CSV));
+    free(make_journal(&size));
+    cr_expect_eq(run_child("--resume"), EXIT_USAGE, "stopped");
+    cr_expect(holds("stderr", "made/up: --resume: a/file is missing") && has_file(JOURNAL));
+    plan.lacks = 0; /* which runs again */
+    cr_expect_eq(run_child("--resume"), EXIT_PASS);
+    cr_expect(as_expected());
 }
 
 Test(sweep, a_journal_cut_anywhere, .timeout = 120)
