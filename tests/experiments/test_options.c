@@ -19,7 +19,14 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(options, .init = scratch_begin, .fini = scratch_end);
+/* In whatever set the tests run: a run would keep it. */
+static void set_up(void)
+{
+    scratch_begin();
+    unsetenv("ATTNUM_ISA");
+}
+
+TestSuite(options, .init = set_up, .fini = scratch_end);
 
 /* ---- Lists ---- */
 

@@ -156,6 +156,7 @@ static void set_up(void)
 {
     strcpy(folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/attnum-XXXXXX" : "/tmp/attnum-XXXXXX");
     cr_assert(mkdtemp(folder));
+    unsetenv("ATTNUM_ISA"); /* runs would keep it */
     memset(&plan, NOWHERE, sizeof plan);
     plan.trace = false;
     plan.finish_code = EXIT_PASS;
