@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Time (per token, so that linear is level) and memory of one forward call over n, and time over m.
+# Time (per token, so that linear is level) and memory of one forward call over n, and time over m; "smooth unique" puts
+# the points of a line in the order of n or m, whatever that of --n and --m is.
 set encoding utf8
 if (!exists("csv2")) csv2 = sibling("_fits")
 set terminal @terminal size 1700,620 font ",13"
@@ -69,18 +70,18 @@ if (words(tokens)) {
   set format y "10^{%T}"
   set key title "exponent of n" at screen 0.302, screen 0.84 left top
   plot for [i = 1:words(tokens)] csv using "n":(is(i, many) ? 1e9 * column("seconds") / column("n") : NaN) \
-         with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour_of(of_token(i)) notitle, \
+         smooth unique with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour_of(of_token(i)) notitle, \
        for [i = 1:words(tokens)] csv using "n":(is(i, few) ? 1e9 * column("seconds") / column("n") : NaN) \
-         with linespoints linewidth 1.8 pointtype mark_of(of_token(i)) pointsize 0.8 linecolor rgb colour_of(of_token(i)) \
+         smooth unique with linespoints linewidth 1.8 pointtype mark_of(of_token(i)) pointsize 0.8 linecolor rgb colour_of(of_token(i)) \
          title sprintf("%s  %s", exponents[i], word(tokens, i))
 
   set lmargin at screen 0.475
   set rmargin at screen 0.675
   set title "memory beyond inputs and output (grey), KiB"
   unset key
-  plot csv using "n":(is(taker, few) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
+  plot csv using "n":(is(taker, few) ? column("bytes_io") / 1024 : NaN) smooth unique with lines linewidth 3 linecolor rgb "#cccccc", \
        for [i = 1:words(tokens)] csv using "n":(is(i, few) ? column("bytes_measured") / 1024 : NaN) \
-         with linespoints linewidth 1.8 pointtype mark_of(of_token(i)) pointsize 0.8 linecolor rgb colour_of(of_token(i))
+         smooth unique with linespoints linewidth 1.8 pointtype mark_of(of_token(i)) pointsize 0.8 linecolor rgb colour_of(of_token(i))
 }
 
 if (words(landmarks)) {
@@ -102,9 +103,9 @@ if (words(landmarks)) {
   eval footer
   plot T_min * 0.8 * x / L_min with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
        T_max * (x / L_max) ** 3 with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
-       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, many)) with linespoints linewidth 1 dashtype 2 \
+       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, many)) smooth unique with linespoints linewidth 1 dashtype 2 \
          pointtype 6 pointsize 0.5 linecolor rgb colour_of(of_line(i)) notitle, \
-       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, few)) with linespoints linewidth 1.8 \
+       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, few)) smooth unique with linespoints linewidth 1.8 \
          pointtype mark_of(of_line(i)) pointsize 0.8 linecolor rgb colour_of(of_line(i)) title word(landmarks, i)
 }
 unset multiplot

@@ -60,9 +60,11 @@ do for [i = 1:words(dtypes)] {
     set rmargin at screen 0.210 + i * width - 0.012
     set title d font ",14" offset 0,-0.5
     if (i == words(dtypes)) {
-        further = 0 # samples of matrices that have them
-        stats csv using (further = further || column("sample") > 0, 0) nooutput
-        said = leave_out(further ? "samples after the first" : "")
+        samples = 0; seeds = 0 # after the first, of matrices that have them
+        stats csv using (samples = samples || column("sample") > 0, \
+            seeds = seeds || (stringcolumn("seed") ne "" && stringcolumn("seed") ne seed), 0) nooutput
+        said = leave_out(samples ? "samples after the first" : "")
+        said = leave_out(seeds ? "seeds after the first" : "")
         set label 1 "*  found only because rounding makes the test true: in exact arithmetic there is none" \
             at screen 0.992, screen 34.0 / (235 + 36 * rows) right font ",12"
         eval footer
