@@ -441,6 +441,7 @@ static void add_fits(const table *raw, table *fits)
     X(TEXT, norm, "", "", cell_text(raw, row, "norm"))                                             \
     X(TEXT, norm_form, "", "", cell_text(raw, row, "norm_form"))                                   \
     X(INTEGER, n, "", "", cell_integer(raw, row, "n"))                                             \
+    X(INTEGER, seed, "", "", cell_integer(raw, row, "seed"))                                       \
     X(REAL, tokens_digits, "", "", cell_real(raw, row, "digits"))                                  \
     X(REAL, channels_digits, "", "", cell_real(raw, row + 1, "digits"))                            \
     X(REAL_IF, order_difference, "", "", !isnan(difference), difference)                           \
@@ -455,11 +456,11 @@ static void print_half(const table *raw)
 {
     table *to = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
     for (int64_t row = 0; row + 1 < table_rows(raw); row++) {
-        bool last = true;
-        for (int64_t other = row + 1; other < table_rows(raw) && last; other++)
-            last = !cell_is(raw, other, "input", table_get_text(raw, row, 0)) ||
-                   cell_integer(raw, other, "n") <= cell_integer(raw, row, "n");
-        if (!last || !cell_is(raw, row, "storage", "f16") ||
+        bool largest = true;
+        for (int64_t other = 0; other < table_rows(raw) && largest; other++)
+            largest = !cell_is(raw, other, "input", table_get_text(raw, row, 0)) ||
+                      cell_integer(raw, other, "n") <= cell_integer(raw, row, "n");
+        if (!largest || !cell_is(raw, row, "storage", "f16") ||
             !cell_is(raw, row, "order", "tokens") || cell_integer(raw, row, "d") != TOKEN_DIM)
             continue;
         double difference = cell_real(raw, row, "order_difference");

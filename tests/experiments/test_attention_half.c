@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -377,6 +378,28 @@ Test(attention_half, threads_change_no_bit)
     cr_expect(sizes[0] == sizes[1] && memcmp(one, two, sizes[0]) == 0);
     free(one);
     free(two);
+}
+
+/* In any order of --n, a line for each seed. */
+Test(attention_half, the_largest_n_is_printed)
+{
+    partial_run r;
+    size_t size;
+    prepare_run(&r, &attention_half, "--n 49,16 --seed 7,6");
+    run_points(&r);
+    finish_run(&r);
+    fflush(stdout);
+    char *text = (char *)scratch_read("stdout.txt", &size);
+    int lines = 0, seventh = 0, n, seed;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        if (sscanf(line, "%*s %*s %*s %d %d", &n, &seed) == 2) {
+            cr_expect(n == 49, "%s", line);
+            lines++;
+            seventh += seed == 7;
+        }
+    cr_expect(lines == 2 * 7 * 7 && seventh == 7 * 7, "%d, %d", lines, seventh);
+    free(text);
+    end_run(&r);
 }
 
 Test(attention_half, tokens_stand_on_a_square_grid)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The judges of M02, M04 and M06: what half precision does to SimA. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "claims/m01_sima.h"
 #include "common/report.h"
 #include "ledger.h"
 
@@ -79,6 +81,27 @@ Test(claims_m02_half, wide_norms_do_not_overflow)
         cr_expect(judge_half("M04", (const char *const[]){safe[0], unsafe[i], stored, NULL}) ==
                       VERDICT_FAILS,
                   "%s", unsafe[i]);
+}
+
+/* The example of attention/half.md: D max|V| = 65472 is below f16's largest number and overflows,
+ * as K^^T V = 21832.3 becomes 21840. M04's 60000 does not. */
+Test(claims_m02_half, just_below_the_largest_number_rounding_overflows)
+{
+    enum { N = 53, D = 3 };
+    float q[N * D] = {1, 1, 1}, k[N * D], v[N], y[N];
+    const sima_narrow channels = {ATN_STORAGE_F16,
+                                  {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
+    claim_run run;
+    ledger_open(&run);
+    for (int i = 0; i < N * D; i++)
+        k[i] = 1;
+    for (int most = 0; most < 2; most++) {
+        for (int i = 0; i < N; i++)
+            v[i] = most ? 21824 : 20000;
+        cr_expect(sima_narrow_forward(&run, &channels, N, D, q, k, v, y) == EXIT_PASS);
+        cr_expect(isfinite(y[0]) == !most, "%g: %g", (double)v[0], (double)y[0]);
+    }
+    ledger_close(&run);
 }
 
 /* Rows of tokens whose values are their own are shown, too. */
