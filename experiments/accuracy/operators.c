@@ -63,7 +63,8 @@
     X(TEXT_IF, reason, "",                                                                         \
       "of a skipped row: ill-conditioned (kappa rounding > 0.1), trivial (zeros or a mean row "    \
       "would not have failed either), undefined (0/0, and the library says so), singular (no "     \
-      "reference); of a FAIL: missed (0/0 not noticed)",                                           \
+      "reference), range (tokens are infinite or 0 in the type, in f64 after rounding to f32, "    \
+      "and have an answer as they are); of a FAIL: missed (0/0 not noticed)",                      \
       *a->reason, a->reason)                                                                       \
     X(INTEGER, sample, "", "which sample of the input, from 0", p->sample)                         \
     X(INTEGER, seed, "", "the seed of the input and of the parameters", (int64_t)p->seed)
@@ -73,6 +74,8 @@ static const output_spec outputs[] = {
      accuracy_columns, ACCURACY_COLUMNS}};
 
 /* ---- Judging ---- */
+
+static const char reason_range[] = "range";
 
 double accuracy_rounding(const attention_case *c, atn_dtype dtype)
 {
@@ -221,6 +224,19 @@ static int64_t landmarks_of(const accuracy_point *p)
     return m;
 }
 
+/* EXIT_USAGE, reported, if --m has a number of landmarks, `wanted`, that the operator cannot have.
+ */
+static int check_asked(const program_options *s, const accuracy_point *p, int64_t wanted)
+{
+    bool averages = p->op == ATN_SOFT || p->op == ATN_SOFTPP, windows = !is_square(p->n);
+    token_grid grid = {.height = windows ? p->n : root_of(p->n),
+                       .width = windows ? 1 : root_of(p->n),
+                       .windows = windows};
+    if (s->landmarks.count == 0 || p->m == 0 || p->m == wanted)
+        return EXIT_PASS;
+    return check_landmarks(s, p->in, wanted, averages ? choose_stride(&grid, wanted) : p->m);
+}
+
 static void add_point(accuracy_sweep *w, const accuracy_point *point)
 {
     if (w->count == w->capacity) {
@@ -230,18 +246,23 @@ static void add_point(accuracy_sweep *w, const accuracy_point *point)
     w->points[w->count++] = *point;
 }
 
-/* The points of a variant on n tokens of an input: each number of landmarks, seed and sample. */
-static void add_points(accuracy_sweep *w, accuracy_point point)
+/* The points of a variant on n tokens of an input: each number of landmarks, seed and sample.
+ * Returns an exit code. */
+static int add_points(accuracy_sweep *w, accuracy_point point)
 {
     const program_options *s = w->s;
-    int64_t taken = -1, samples = s->samples > 0 ? s->samples : 1;
+    int64_t samples = s->samples > 0 ? s->samples : 1;
     int numbers = s->landmarks.count > 0 ? s->landmarks.count : 1;
     for (int i = 0; i < numbers; i++) {
-        point.m = s->landmarks.count > 0 ? s->landmarks.items[i] : usual[s->effort].m;
+        int64_t wanted = s->landmarks.count > 0 ? s->landmarks.items[i] : usual[s->effort].m;
+        point.m = wanted;
         point.m = landmarks_of(&point);
-        if (point.m == taken) /* the same number again, or an operator without landmarks */
+        if (point.m == 0 && i > 0) /* an operator without landmarks */
+            break;
+        if (s->landmarks.count > 0 && point.m > 0 && is_left_out(s, point.in, point.m == wanted))
             continue;
-        taken = point.m;
+        if (check_asked(s, &point, wanted) != EXIT_PASS)
+            return EXIT_USAGE;
         for (int j = 0; j < s->seeds.count; j++) {
             point.seed = (uint64_t)s->seeds.items[j];
             if (input_is_file(point.in) && j > 0)
@@ -250,6 +271,7 @@ static void add_points(accuracy_sweep *w, accuracy_point point)
                 add_point(w, &point);
         }
     }
+    return EXIT_PASS;
 }
 
 /* Whether an input is run with a default number of tokens: always if --input is given. */
@@ -261,47 +283,69 @@ static bool is_usual(const program_options *s, const struct usual_tokens *tokens
     return found;
 }
 
-static void add_input_points(accuracy_sweep *w, accuracy_point point)
+static int add_input_points(accuracy_sweep *w, accuracy_point point)
 {
     const program_options *s = w->s;
+    int code = EXIT_PASS;
     if (input_is_file(point.in)) {
         int64_t matrices, other;
         input_file_shape(point.in, &matrices, &point.n, &other, &other, &other);
-        add_points(w, point);
-        return;
+        return add_points(w, point);
     }
-    for (int i = 0; i < s->tokens.count; i++) {
+    for (int i = 0; i < s->tokens.count && code == EXIT_PASS; i++) {
         point.n = s->tokens.items[i];
         if (!is_left_out(s, point.in, input_has_side(point.in, root_of(point.n))))
-            add_points(w, point);
+            code = add_points(w, point);
     }
     const struct usual_tokens *tokens = usual[s->effort].tokens;
     int64_t before = 0;
-    for (int i = 0; s->tokens.count == 0 && tokens[i].n; i++) {
+    for (int i = 0; s->tokens.count == 0 && tokens[i].n && code == EXIT_PASS; i++) {
         int64_t side = nearest_side(point.in, root_of(tokens[i].n));
         point.n = side * side;
         if (is_usual(s, &tokens[i], point.text) && side != before)
-            add_points(w, point);
+            code = add_points(w, point);
         before = side;
     }
+    return code;
+}
+
+/* Adds the points of a variant. */
+static int add_variant(accuracy_sweep *w, accuracy_point point)
+{
+    const char *const *names =
+        w->s->inputs.count > 0 ? w->s->inputs.items : usual[w->s->effort].tokens->inputs;
+    int code = EXIT_PASS;
+    for (int i = 0; i < w->inputs.count && code == EXIT_PASS; i++) {
+        point.in = w->inputs.items[i];
+        point.text = names[i];
+        code = add_input_points(w, point);
+    }
+    return code;
 }
 
 /* Adds all points, in the registry's order. */
-static void add_all(accuracy_sweep *w)
+static int add_all(accuracy_sweep *w)
 {
-    const program_options *s = w->s;
+    int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
-        for (int variant = 0; variant < info->variant_count; variant++)
-            for (int i = 0; options_include_variant(s, info, variant) && i < w->inputs.count; i++)
-                add_input_points(w,
-                                 (accuracy_point){.in = w->inputs.items[i],
-                                                  .text = s->inputs.count > 0
-                                                              ? s->inputs.items[i]
-                                                              : usual[s->effort].tokens->inputs[i],
-                                                  .op = (atn_operator)op,
-                                                  .variant = variant});
+        for (int i = 0; i < info->variant_count && code == EXIT_PASS; i++)
+            if (options_include_variant(w->s, info, i))
+                code = add_variant(w, (accuracy_point){.op = (atn_operator)op, .variant = i});
     }
+    return code;
+}
+
+static int check_types(const program_options *s)
+{
+    bool native = s->storage_count == 0;
+    for (int i = 0; i < s->storage_count; i++)
+        native |= s->storages[i] == ATN_STORAGE_NATIVE;
+    if (native || !s->dtypes_given)
+        return EXIT_PASS;
+    report_error("--dtype %s: --storage %s has f32 arithmetic; expected --storage native, too",
+                 atn_dtype_name(s->dtypes[0]), atn_storage_name(s->storages[0]));
+    return EXIT_USAGE;
 }
 
 static int check_numbers(const accuracy_sweep *w)
@@ -329,11 +373,13 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     accuracy_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
-    int code = input_set_open(s, usual[s->effort].tokens->inputs, &w->inputs);
+    int code = check_types(s);
+    if (code == EXIT_PASS)
+        code = input_set_open(s, usual[s->effort].tokens->inputs, &w->inputs);
     if (code == EXIT_PASS)
         code = check_numbers(w);
     if (code == EXIT_PASS)
-        add_all(w);
+        code = add_all(w);
     *points = w->count;
     return code;
 }
@@ -386,6 +432,7 @@ typedef struct {
     double *tokens, *want;
     int64_t *buckets; /* lsh */
     atn_status reference;
+    bool out_of_range; /* it has no value, or is 0, because tokens are infinite or 0 in the type */
 } accuracy_trial;
 
 /* Q = K = V = the tokens, rounded. */
@@ -400,6 +447,26 @@ static void load_tokens(accuracy_trial *t, const double *tokens)
         t->tokens[i] = (double)value;
     }
     c->q = c->v = t->tokens;
+}
+
+/* Whether rounding made a finite token infinite or one that is not 0 zero, and with it took the
+ * answer away: the tokens as they are have one, or all are 0 now. */
+static bool leaves_range(const accuracy_trial *t, const double *tokens)
+{
+    int64_t count = attention_case_queries(&t->c), lost = 0, zero = 0;
+    for (int64_t i = 0; i < count; i++) {
+        zero += t->tokens[i] == 0;
+        lost += (isfinite(tokens[i]) && !isfinite(t->tokens[i])) ||
+                (tokens[i] != 0 && t->tokens[i] == 0);
+    }
+    if (lost == 0 || (t->reference == ATN_OK && zero < count))
+        return false;
+    ref_attention_problem problem = attention_case_problem(&t->c);
+    problem.q = problem.v = tokens;
+    double *want = must_allocate((size_t)attention_case_outputs(&t->c), sizeof *want);
+    bool defined = ref_attention(&problem, want) == ATN_OK;
+    free(want);
+    return defined;
 }
 
 /* The buckets are given, computed by the reference's hash: near a border between two of them
@@ -426,6 +493,7 @@ static int make_trial(const accuracy_point *p, atn_storage storage, const double
     t->want = must_allocate((size_t)attention_case_outputs(&t->c), sizeof *t->want);
     ref_attention_problem problem = attention_case_problem(&t->c);
     t->reference = ref_attention(&problem, t->want);
+    t->out_of_range = leaves_range(t, tokens);
     if (t->reference >= 0)
         return EXIT_PASS;
     report_error("%s: the reference: %s", atn_operator_get(p->op)->name,
@@ -486,6 +554,8 @@ static int run_dtype(const accuracy_point *p, const accuracy_trial *t, atn_dtype
     int code = forward(t, dtype, context, &out, &status);
     if (code == EXIT_PASS) {
         accuracy a = accuracy_judge(&t->c, dtype, out, status, t->want, t->reference, kappa);
+        if (a.verdict == REF_SKIPPED && t->out_of_range)
+            a.reason = reason_range;
         put_row(raw, p, name, kappa, status, &a);
         if (native && a.fault) {
             report_error("%s/%s %s: relative error %.3g, %.3g times what rounding explains%s%s",
@@ -527,6 +597,15 @@ static int make_tokens(const accuracy_point *p, double **tokens)
                         *tokens);
 }
 
+/* Whether no row from `first` on has a verdict. */
+static bool all_skipped(const table *raw, int64_t first)
+{
+    const char *skipped = ref_verdict_name(REF_SKIPPED);
+    while (first < table_rows(raw) && cell_is(raw, first, "verdict", skipped))
+        first++;
+    return first == table_rows(raw);
+}
+
 static const atn_storage usual_storages[] = {ATN_STORAGE_NATIVE, ATN_STORAGE_BF16, ATN_STORAGE_F16};
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -537,6 +616,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     bool given = s->storage_count > 0, wanted = !given;
     const atn_storage *storages = given ? s->storages : usual_storages;
     int count = given ? s->storage_count : (int)(sizeof usual_storages / sizeof *usual_storages);
+    int64_t first = table_rows(raw);
     double *tokens, kappa = NAN;
     for (int i = 0; i < count; i++)
         wanted |= storages[i] == ATN_STORAGE_NATIVE;
@@ -548,7 +628,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
             code = exit_worst(code,
                               run_storage(w, p, storages[i], true, tokens, &kappa, context, raw));
     free(tokens);
-    return code;
+    return code == EXIT_PASS && all_skipped(raw, first) ? EXIT_SKIPPED : code;
 }
 
 /* ---- Printed summary ---- */
@@ -650,8 +730,15 @@ static int finish(const program_options *s, const void *state, const table *raw,
         "ratio: the worst of the rows judged, 1 is what rounding explains; digits: the fewest; "
         "then how many p(ass), are m(arginal), F(AIL),\nor are s(kipped). Only a FAIL of f32 or "
         "f64 fails the run.\n");
+    int64_t out_of_range = 0;
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        out_of_range += cell_is(raw, row, "reason", reason_range);
+    if (out_of_range > 0)
+        report_text("range: %" PRId64 " of them because tokens are infinite or 0 in the type, and "
+                    "not as they are; f64 gets f32's.\n",
+                    out_of_range);
     table_free(t);
-    return EXIT_PASS;
+    return all_skipped(raw, 0) ? EXIT_SKIPPED : EXIT_PASS;
 }
 
 const experiment accuracy_operators = {

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "accuracy/operators.h"
 #include "common/experiment.h"
 #include "common/inputs.h"
+#include "common/npy.h"
 #include "common/report.h"
 #include "registry.h"
 #include "runs.h"
@@ -293,7 +295,8 @@ Test(accuracy_operators, points)
         int64_t rows;
     } rows[] = {
         {"--operator soft/paper,softmax/causal --input iid --n 16 --m 1,4,16", 3 + 1},
-        {"--operator soft/paper --input iid --n 16 --m 3,4", 1}, /* both pool to 2 x 2 */
+        {"--operator nystromformer,linformer --input iid --n 16 --m 3,15", 2 * 4},
+        {"--operator soft/paper --input seven.npy --m 4,7", 2}, /* windows of 2 and 1 */
         {"--operator softmax --input iid --n 16,25 --samples 3 --seed 1,2", 2 * 2 * 3 * 2},
         {"--operator softmax/causal --input photos,iid", 4}, /* 196 and 784 each */
         {"--operator softmax/causal --quick", 10},
@@ -310,6 +313,7 @@ Test(accuracy_operators, points)
         {"--operator softmax/causal --input trained:linformer", 1}, /* takes no larger pictures */
     };
     write_sine_tokens("three.npy", 3, 16, 4, 1);
+    write_sine_tokens("seven.npy", 1, 7, 4, 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *state = NULL;
         int64_t points = 0;
@@ -326,6 +330,31 @@ Test(accuracy_operators, points)
     capture();
     cr_expect_eq(run_experiment(e, "--n 1 --out r"), EXIT_USAGE);
     cr_expect(is_one_line_with(captured(), "--n 1:"));
+}
+
+/* What would be changed or ignored is refused. */
+Test(accuracy_operators, refused_options)
+{
+    static const char *const rows[][2] = {
+        {"--operator soft/paper --input iid --n 196 --m 49,50",
+         "--m 50: iid cannot give as many landmarks; the nearest it can give is 49"},
+        {"--operator softpp/paper --input iid --n 196 --m 60", "the nearest it can give is 49"},
+        {"--operator soft/paper --input iid --n 16 --m 3", "the nearest it can give is 4"},
+        {"--operator nystromformer --input iid --n 16 --m 16", "the nearest it can give is 15"},
+        {"--operator soft/paper --input seven.npy --m 5", "the nearest it can give is 4"},
+        {"--operator soft/paper --input iid --n 16 --m 20000", "--m 20000: expected at most 16384"},
+        {"--operator elu --input iid --n 16 --dtype f64 --storage f16",
+         "--dtype f64: --storage f16"},
+        {"--operator elu --input iid --n 16 --dtype f32 --storage bf16,f16",
+         "--dtype f32: --storage bf16"},
+    };
+    write_sine_tokens("seven.npy", 1, 7, 4, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        capture();
+        cr_expect_eq(run_experiment(e, rows[i][0]), EXIT_USAGE, "%s", rows[i][0]);
+        const char *text = captured();
+        cr_expect(is_one_line_with(text, rows[i][1]), "%s: %s", rows[i][0], text);
+    }
 }
 
 /* ---- Numbers ---- */
@@ -396,7 +425,7 @@ Test(accuracy_operators, tokens_are_rounded_first)
 {
     cr_assert_eq(run_experiment(e, "--operator softmax/attention --input constant --n 16 --storage "
                                    "bf16,f16,tf32 --out r"),
-                 EXIT_PASS);
+                 EXIT_SKIPPED); /* a mean row is the answer */
     table *t = read_output(e, "r", 0);
     cr_assert_eq(table_rows(t), 3);
     for (int64_t row = 0; row < 3; row++)
@@ -420,4 +449,65 @@ Test(accuracy_operators, an_overflow_of_f16_is_a_result)
         cr_expect(!f16 || isinf(cell_real(t, row, "ratio")));
     }
     table_free(t);
+}
+
+/* Tokens that a type does not hold are the reason, not 0/0 by definition; and one zero among them
+ * is not. A run without a verdict is skipped. */
+Test(accuracy_operators, tokens_beyond_the_range_of_a_type)
+{
+    static const struct {
+        const char *options;
+        double scale;
+        const char *reasons[4]; /* of the rows; "": judged */
+        int code;
+    } rows[] = {
+        {"--operator softmax/attention --storage native", 1e39, {"range", "range"}, EXIT_SKIPPED},
+        {"--operator soft/exact --storage native --dtype f64", 1e39, {"range"}, EXIT_SKIPPED},
+        {"--operator sima/paper --storage native --dtype f64", 1e-50, {"range"}, EXIT_SKIPPED},
+        {"--operator softmax/attention --dtype f64 --storage native",
+         1e-50,
+         {"range"},
+         EXIT_SKIPPED},
+        {"--operator sima/paper", 1e5, {"", "", "", "range"}, EXIT_PASS},
+        {"--operator sima/paper", 1e-12, {"", "", "", "range"}, EXIT_PASS},
+        {"--operator performer/unbiased --storage native",
+         1e39,
+         {"undefined", "undefined"},
+         EXIT_SKIPPED},
+        {"--operator sima/paper --storage f16", 1, {""}, EXIT_PASS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char options[160];
+        write_sine_tokens("t.npy", 1, 16, 32, rows[i].scale);
+        snprintf(options, sizeof options, "--input t.npy %s --out r", rows[i].options);
+        cr_expect_eq(run_experiment(e, options), rows[i].code, "%zu", i);
+        table *t = read_output(e, "r", 0);
+        for (int64_t row = 0; row < table_rows(t); row++) {
+            cr_expect_str_eq(cell_text(t, row, "reason"), rows[i].reasons[row], "%zu, %s", i,
+                             cell_text(t, row, "dtype"));
+            cr_expect(cell_is(t, row, "verdict", "skipped") == (*rows[i].reasons[row] != 0));
+        }
+        table_free(t);
+    }
+}
+
+/* A channel of zeros is 0/0 by definition, also where an entry elsewhere becomes 0. */
+Test(accuracy_operators, a_zero_beyond_the_range_is_no_dead_channel)
+{
+    const int64_t shape[] = {1, 16, 2};
+    double tokens[16][2];
+    for (int channel = 0; channel < 2; channel++) {
+        for (int i = 0; i < 16; i++) {
+            tokens[i][0] = i == 3 ? 1e-50 : 1 + i;
+            tokens[i][1] = channel == 0 ? 0 : 1e-50;
+        }
+        cr_assert_eq(npy_write(".", "t.npy", ATN_F64, 3, shape, tokens), EXIT_PASS);
+        cr_expect_eq(run_experiment(e,
+                                    "--input t.npy --operator sima/paper --storage native --dtype "
+                                    "f32 --out r"),
+                     EXIT_SKIPPED);
+        table *t = read_output(e, "r", 0);
+        cr_expect_str_eq(cell_text(t, 0, "reason"), channel == 0 ? "undefined" : "range");
+        table_free(t);
+    }
 }
