@@ -3,6 +3,9 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "common/npy.h"
 #include "common/report.h"
@@ -107,6 +110,37 @@ Test(convergence_initialisation, noise_overflows_a_singular_matrix_in_f32)
 
 /* In exact arithmetic the printed search ends at n = 0 if |A|_1 <= 2 and never otherwise; in
  * floating point it ends where c (r - 2) drowns in 1, and alpha is lost. */
+/* The printed sentence names the matrices of the run that overflow from the safe start, and no
+ * other: which they are depends on the instruction set. */
+Test(convergence_initialisation, later_overflows_are_those_of_the_rows)
+{
+    size_t size;
+    prepare_run(&initialisation, &convergence_initialisation, "--input photos,smooth --samples 2");
+    run_points(&initialisation);
+    finish_run(&initialisation);
+    fflush(stdout);
+    char *text = (char *)scratch_read("stdout.txt", &size);
+    const char *list = strstr(text, "these overflow by step 60: ");
+    cr_assert(list, "circulant:5 does in every instruction set");
+    const table *t = initialisation.raw;
+    for (int64_t row = -1; (row = next_row(t, row, "safe")) >= 0;) {
+        char name[64];
+        snprintf(name, sizeof name, " %s m=%" PRId64 " (%s)", cell_text(t, row, "matrix"),
+                 cell_integer(t, row, "m"), cell_text(t, row, "dtype"));
+        bool overflows = false; /* of its samples */
+        for (int64_t other = -1; (other = next_row(t, other, "safe")) >= 0;)
+            overflows |= cell_is(t, other, "status_t60", "overflowed") &&
+                         cell_is(t, other, "matrix", cell_text(t, row, "matrix")) &&
+                         cell_is(t, other, "dtype", cell_text(t, row, "dtype")) &&
+                         cell_integer(t, other, "m") == cell_integer(t, row, "m");
+        const char *named = strstr(list, name);
+        cr_expect((named != NULL) == overflows, "%s", name);
+        cr_expect(!named || !strstr(named + 1, name), "%s twice", name);
+    }
+    free(text);
+    end_run(&initialisation);
+}
+
 Test(convergence_initialisation, adaptive_start_exists_only_by_rounding)
 {
     run_initialisation();
