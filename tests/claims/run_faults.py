@@ -9,7 +9,7 @@ pass without the fault and fail with it. A check is
                  are those of tests/gpu with the emulated device, simd, matrix and singular are those of f32
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
   cli check, inspect, machine, report, run, shards   tests/cli/test_check.sh, ...
-  cli train      tests/cli/test_train.py
+  cli train, figures   tests/cli/test_train.py, ... (figures needs gnuplot)
   cli failures NAME...   tests/cli/failures.py --all, of these commands
   python FILTER  tests of tests/python, MODULE.CLASS.TEST with *; left out where the package cannot be built
 
@@ -55,7 +55,7 @@ PROGRAMS = {
     "amx": ("tests/operators/test_bf16_products_amx", ("tests/operators/test_bf16_products.c",)),
     "singular": ("tests/operators/test_singular_f32", ("tests/operators/test_singular.c",)),
 }
-CLI = ("check", "inspect", "machine", "report", "run", "shards", "train", "failures")
+CLI = ("check", "inspect", "machine", "report", "run", "shards", "train", "figures", "failures")
 ISAS = ("base", "avx2", "avx512")
 # Checks of a fault with an instruction set. The program of the first one skips where the processor lacks it: PROBE.
 SETS = ("operators", "simd", "matrix", "singular")
@@ -241,8 +241,8 @@ def changed_verdicts(copy, ids, golden):
 
 def failing_commands(copy, name, *rest):
     program, library = copy / "build/experiments/attnum", copy / "build/tests/cli/libfailures.so"
-    if name == "train":
-        command = [sys.executable, copy / "tests/cli/test_train.py", program]
+    if name in ("train", "figures"):
+        command = [sys.executable, copy / f"tests/cli/test_{name}.py", program if name == "train" else copy]
     elif name != "failures":
         command = ["sh", copy / f"tests/cli/test_{name}.sh", program, copy]
     else:

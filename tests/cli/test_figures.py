@@ -18,7 +18,7 @@ failed = 0
 
 def check(what, holds):
     global failed
-    print("ok" if holds else "FAILED", what)
+    print("ok" if holds else "FAIL", what)
     failed += not holds
 
 
@@ -37,27 +37,27 @@ def half(sizes, seeds):
 def growth(sizes, landmarks):
     """Rows of bench_growth."""
     rows = ["operator,inverse,over,n,m,d,heads,threads,seconds,bytes_io,bytes_measured"]
-    for threads, name, n in itertools.product((1, 2), ("soft", "sima"), sizes):
-        rows.append(f"{name},,n,{n},49,32,2,{threads},{1e-6 * n * threads},{512 * n},{100 * n}")
+    for threads, name, n in itertools.product((1, 2), ("soft", "softmax"), sizes):
+        rows.append(f"{name},,n,{n},49,32,2,{threads},{1e-7 * n * (1 + threads) * len(name)},{512 * n},{10 * n * len(name)}")
     for threads, inverse, m in itertools.product((1, 2), ("nr-paper", "pivoted-cholesky"), landmarks):
-        rows.append(f"soft,{inverse},m,12288,{m},32,2,{threads},{1e-3 * m * threads},1,")
+        rows.append(f"soft,{inverse},m,12288,{m},32,2,{threads},{1e-4 * m * (1 + threads) * len(inverse)},1,")
     return rows
 
 
 def draw(folder, script, rows):
-    """The lines of a figure, each a list of x; and its words."""
+    """The lines of a figure, no two the same, each its points; and its words."""
     csv, svg = folder / "a.csv", folder / "a.svg"
     csv.write_text("\n".join(rows) + "\n")
     subprocess.run(["gnuplot", "-e", f"csv='{csv}'; terminal='svg'; out='{svg}'", SOURCE / "experiments/common/plots.gp",
                     SOURCE / "experiments" / script], check=True)
     text = svg.read_text()
     pieces = [piece for d in re.findall(r"<path stroke='rgb[^>]*\bd='M([^']*)'", text) for piece in d.split("M")]
-    lines = [[float(x) for x in re.findall(r"(-?[\d.]+),", piece)] for piece in pieces]
-    return [line for line in lines if len(line) > 2], text # a key's sample and the grid have two points
+    lines = {tuple((float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", piece)) for piece in pieces}
+    return [line for line in lines if len(line) > 2], text  # a key's sample and the grid have two points
 
 
 def go_right(lines):
-    return all(a < b for line in lines for a, b in zip(line, line[1:]))
+    return all(a[0] < b[0] for line in lines for a, b in zip(line, line[1:]))
 
 
 if not shutil.which("gnuplot"):
