@@ -196,7 +196,7 @@ for signal in HUP TERM; do
     expect_stderr 'the same command with --resume goes on'
 done
 # Libraries end the program by SIGABRT.
-attnum check --emit-case aborted --operator sima/paper --n 400 --d 32
+attnum check --emit-case aborted --operator sima/paper --n 1600 --d 32 # inspect takes seconds
 command='attnum inspect --html, SIGABRT'
 "$program" inspect aborted/sima-paper/tokens.npy --html aborted/page.html >stdout 2>stderr &
 running=$!
