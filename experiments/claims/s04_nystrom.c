@@ -551,10 +551,10 @@ const claim soft_nystrom_claims[] = {
                      "set of sampled tokens, giving a proper estimation of the original attention "
                      "relationships subject to a low-rank constraint. This method is proved in "
                      "Appendix A.",
-        .method =
-            "App. A is about sub-matrices of S, Ŝ = [A; Bᵀ] A† [A B]; Eq. 9 has landmarks "
-            "from a convolution. What is proper is not said. S and Ŝ densely, Ŝ through a Cholesky factor of A in long double, n = 196, for "
-            "nine samplings, five inputs and two m; the smallest pooled example.",
+        .method = "App. A is about sub-matrices of S, Ŝ = [A; Bᵀ] A† [A B]; Eq. 9 has landmarks "
+                  "from a convolution. What is proper is not said. S and Ŝ densely, Ŝ through a "
+                  "Cholesky factor of A in long double, n = 196, for "
+                  "nine samplings, five inputs and two m; the smallest pooled example.",
         .corrected = "0 ⪯ S − Ŝ for any landmarks, tokens or not, so tr(S − Ŝ) ≥ λ_{m+1} + ... + "
                      "λ_n. Rows of Ŝ at landmarks that are tokens are those of S; with averages or "
                      "convolutions (§ 3.2) no row of Ŝ need be one of S. How near Ŝ comes "

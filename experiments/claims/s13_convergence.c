@@ -923,7 +923,7 @@ const claim soft_convergence_claims[] = {
             "For 0 < α < 2/λ_max² both fall in every step, in ‖·‖₂ and ‖·‖_F, until they are "
             "0. In ‖·‖₁ they need not, however small α is: for A = [1 ½ ½ ½ ½; ½ 1 ¼ ¼ ¼; ½ ¼ 1 ¼ "
             "¼; ½ ¼ ¼ 1 ¼; ½ ¼ ¼ ¼ 1], a kernel matrix, the first step makes ‖X_k − A⁻¹‖₁ larger "
-            "from every α < 8/71, and from α = 1/18 the fourth step makes ‖A X_k A − A‖₁ larger "
+            "from every α < 8/71, and from α = 1/18 the third step makes ‖A X_k A − A‖₁ larger "
             "(0.82112, 0.83814). Where ‖AA† − AA_0‖ < 1 both fall in every norm with ‖XY‖ ≤ "
             "‖X‖‖Y‖. Observed, rounded: both may grow once the residual is about √u; "
             "‖X_k − A†‖ without end only where A is singular to rounding.",

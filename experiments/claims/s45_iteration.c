@@ -478,8 +478,8 @@ static int judge_s48(const claim_run *run, verdict *v)
         "would need the authors' training, of whose time it speaks. Of the steps' order "
         "alone, inverses by factorisation left aside (S46): for %d of %d matrices two last "
         "steps one after another are not as accurate as all of them. X + XE and E² in all steps "
-        "but the last take %d rounds of products for T = %d instead of %d one after another, in all but the last two %d. ‖I − AX‖_F for κ(A) "
-        "= %.3g: %.2g one after another, %.2g with E² to the end, %.2g with the last "
+        "but the last take %d rounds of products for T = %d instead of %d one after another, in "
+        "all but the last two %d. ‖I − AX‖_F for κ(A) = %.3g: %.2g one after another, %.2g with E² to the end, %.2g with the last "
         "step 2X − XAX, %.2g with the last two; for κ(A) = %.3g: %.2g, %.2g, %.2g and "
         "%.2g (nan: overflow; f64, %d steps)",
         lost, SPREADS, rounds + 1, STEPS_OF_PAPER, 2 * STEPS_OF_PAPER, rounds + 2, far->condition,
@@ -634,7 +634,8 @@ const claim soft_iteration_claims[] = {
                   "‖A − AA_kA‖ decreases is S13.",
         .corrected =
             "It is not so: for every symmetric A ≠ 0, λ_max its eigenvalue of largest size, and "
-            "every 0 < α < (3 − √5)/(2λ_max²), as small as one likes, ‖A_kAA_k − A_k‖₂ and ‖·‖_F rise in the first step. For 0 < α < "
+            "every 0 < α < (3 − √5)/(2λ_max²), as small as one likes, ‖A_kAA_k − A_k‖₂ and ‖·‖_F "
+            "rise in the first step. For 0 < α < "
             "2/λ_max² they tend to 0, and fall from the first k ≥ 1 on at which (1 − αλ²)^(2^k) < "
             "(√5 − 1)/2 for every eigenvalue λ ≠ 0 of A, until they are 0.",
         .proof =
