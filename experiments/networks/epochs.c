@@ -39,6 +39,8 @@ enum { MOST_STEPS = 60, LINES_SHOWN = 100 };
       epoch >= 0, epoch)                                                                           \
     X(REAL_IF, test_accuracy, "", "of the network, by its metadata", isfinite(accuracy), accuracy) \
     X(TEXT, operator, "", "see attnum list operators", atn_operator_get(h->desc.op)->name)         \
+    X(TEXT, trained_with, "", "the change with which it was trained; none: nothing",               \
+      trained_shape(input_network(p->in))->change->name)                                           \
     X(TEXT, inverse, "", "the variant's start and ridge; each matrix has its own start",           \
       atn_inverse_name(h->desc.inverse.method))                                                    \
     X(INTEGER, steps, "", "T, of the variant", h->desc.inverse.iterations)                         \

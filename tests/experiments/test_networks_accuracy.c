@@ -28,15 +28,22 @@ TestSuite(networks_accuracy, .init = scratch_begin, .fini = scratch_end);
 enum { PATCH = 7, GRID = 4, LANDMARKS = 4, HEADS = 2, WIDTH = HEADS * TOKEN_DIM };
 enum { DEPTH = 2, HIDDEN = 8, MOST_TOKENS_HERE = 4 * GRID * GRID, MOST_CHANGES = 32 };
 
-static const char *const operators[] = {"soft/code", "softpp/paper", "softmax", "sima"};
-enum { OPERATORS = sizeof operators / sizeof *operators };
+static const struct {
+    const char *name, *trained_with;
+} kinds[] = {{"soft/code", "none"},
+             {"soft/code", "code-kernel"},
+             {"softpp/paper", "none"},
+             {"softmax", "none"},
+             {"sima", "none"}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* ---- A network of the test's own ---- */
 
-static model_shape small_shape(const char *name)
+static model_shape small_shape(const char *name, const char *trained_with)
 {
     model_shape shape;
     cr_assert(model_defaults(name, &shape), "%s", name);
+    cr_assert(model_change(&shape, change_find(trained_with)), "%s", trained_with);
     shape.patch = PATCH;
     shape.depth = DEPTH;
     shape.hidden = HIDDEN;
@@ -54,9 +61,9 @@ static double factor_of(const char *parameter)
 }
 
 /* Writes w.npz. The model and the parameters are to be freed. */
-static void write_network(const char *name, model *m, double **data)
+static void write_network(const char *name, const char *trained_with, model *m, double **data)
 {
-    model_shape shape = small_shape(name);
+    model_shape shape = small_shape(name, trained_with);
     cr_assert_eq(model_create(&shape, m), EXIT_PASS);
     *data = must_allocate((size_t)m->size, sizeof **data);
     model_initialise(m, 5, *data);
@@ -73,10 +80,10 @@ static void write_network(const char *name, model *m, double **data)
     }
     random_free(stream);
     char *metadata = must_format(
-        "{\"operator\": \"%s\", \"variant\": \"%s\", \"side\": 28, \"patch\": %d, \"width\": %d, "
-        "\"heads\": %d, \"depth\": %d, \"hidden\": %d, \"landmarks\": %d}",
-        shape.attention->name, shape.attention->variants[shape.variant].name, PATCH, WIDTH, HEADS,
-        DEPTH, HIDDEN, LANDMARKS);
+        "{\"operator\": \"%s\", \"variant\": \"%s\", \"change\": \"%s\", \"seed\": 1, \"side\": 28, "
+        "\"patch\": %d, \"width\": %d, \"heads\": %d, \"depth\": %d, \"hidden\": %d, \"landmarks\": %d}",
+        shape.attention->name, shape.attention->variants[shape.variant].name, trained_with, PATCH,
+        WIDTH, HEADS, DEPTH, HIDDEN, LANDMARKS);
     cr_assert_eq(npz_write(".", "w.npz", m->parameter_count, arrays, metadata), EXIT_PASS);
     free(metadata);
     free(arrays);
@@ -217,6 +224,9 @@ static void run_block(const model *m, const double *data, int64_t block,
         normalise(n, x, AT("norm1.weight"), AT("norm1.bias"), normed);
     affine(n, WIDTH, m->inputs * WIDTH, after ? x : normed, AT("input.weight"), AT("input.bias"),
            parts);
+    if (strcmp(m->shape.change->name, "code-kernel") == 0) /* queries, not V */
+        for (int64_t i = 0; i < n * m->inputs * WIDTH; i++)
+            parts[i] /= i % (m->inputs * WIDTH) < WIDTH ? pow(TOKEN_DIM, 0.25) : 1;
     attend(m, desc, parts, y);
     affine(n, WIDTH, WIDTH, y, AT("output.weight"), AT("output.bias"), z);
     for (int64_t i = 0; i < n * WIDTH; i++)
@@ -374,7 +384,7 @@ static void check_narrow(const char *operator, double bf16, double f16)
               f16);
 }
 
-static void check_operator(const char *operator)
+static void check_network(const char *operator, const char * trained_with)
 {
     static double got[MOST_CHANGES][FASHION_CLASSES], want[MOST_CHANGES][FASHION_CLASSES];
     bool applies[MOST_CHANGES];
@@ -382,7 +392,7 @@ static void check_operator(const char *operator)
     model m;
     double *data;
     trained *t;
-    write_network(operator, & m, &data);
+    write_network(operator, trained_with, &m, &data);
     cr_assert_eq(trained_open("w.npz", &t), EXIT_PASS);
     cr_assert_leq(change_count, MOST_CHANGES);
     for (int i = 0; i < change_count; i++) {
@@ -405,8 +415,8 @@ static void check_operator(const char *operator)
 
 Test(networks_accuracy, logits_of_every_change)
 {
-    for (int i = 0; i < OPERATORS; i++)
-        check_operator(operators[i]);
+    for (int i = 0; i < KINDS; i++)
+        check_network(kinds[i].name, kinds[i].trained_with);
 }
 
 /* Which changes an operator has, counted by hand. */
@@ -418,8 +428,9 @@ Test(networks_accuracy, changes_apply_where_they_mean_something)
     } rows[] = {{"soft/code", 17}, {"soft/exact", 12}, {"softpp/paper", 17},
                 {"sima", 9},       {"softmax", 7},     {"gaussian", 7},
                 {"linformer", 6},  {"xnorm", 7},       {"nystromformer", 7}};
+    static const char *const landmarks[] = {"pool", "random", "first"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        model_shape shape = small_shape(rows[i].name);
+        model_shape shape = small_shape(rows[i].name, "none");
         int count = 0;
         for (int c = 0; c < change_count; c++)
             count += change_applies(&changes[c], &shape);
@@ -447,6 +458,16 @@ Test(networks_accuracy, changes_apply_where_they_mean_something)
             changed.change = change_find("first");
         }
     }
+    model_shape none = small_shape("soft/code", "none"),
+                code = small_shape("soft/code", "code-kernel");
+    for (int c = 0; c < change_count; c++) {
+        bool replaces = false;
+        for (int i = 0; i < 3; i++)
+            replaces = replaces || strcmp(changes[c].name, landmarks[i]) == 0;
+        cr_expect_eq(change_applies(&changes[c], &code),
+                     change_applies(&changes[c], &none) && !replaces, "code-kernel %s",
+                     changes[c].name);
+    }
 }
 
 /* ---- What is drawn ---- */
@@ -468,7 +489,7 @@ Test(networks_accuracy, landmarks_are_drawn_by_seed_and_sample)
     model m;
     double *data;
     trained *t;
-    write_network("soft/code", &m, &data);
+    write_network("soft/code", "none", &m, &data);
     cr_assert_eq(trained_open("w.npz", &t), EXIT_PASS);
     for (int64_t sample = 0; sample < DRAWS; sample++) {
         changed_network n;
@@ -591,13 +612,14 @@ static fashion_set make_pictures(int64_t count)
 }
 
 /* Trains a small network on the pictures, writes w.npz, and returns its score on them. */
-static training_score train_network(const char *name, const fashion_set *set)
+static training_score train_network(const char *name, const char *trained_with,
+                                    const fashion_set *set)
 {
     training plan;
     training_score score;
     trainer *t;
     cr_assert(training_defaults(name, &plan));
-    plan.shape = small_shape(name);
+    plan.shape = small_shape(name, trained_with);
     plan.batch = 16;
     plan.epochs = 6;
     cr_assert_eq(trainer_create(&plan, set, set, &t), EXIT_PASS);
@@ -614,16 +636,17 @@ static training_score train_network(const char *name, const fashion_set *set)
 
 Test(networks_accuracy, unchanged_networks_have_the_accuracy_of_their_training)
 {
-    for (int i = 0; i < OPERATORS; i++) {
+    for (int i = 0; i < KINDS; i++) {
         fashion_set set = make_pictures(PICTURES);
-        training_score score = train_network(operators[i], &set);
+        training_score score = train_network(kinds[i].name, kinds[i].trained_with, &set);
         cr_assert_eq(run_experiment(&networks_accuracy, "--network w.npz --dataset . --out a"),
                      EXIT_PASS);
         table *t = read_output(&networks_accuracy, "a", 0);
         cr_expect(cell_is(t, 0, "change", "none") && cell_missing(t, 0, "verdict"));
         cr_expect_eq(cell_integer(t, 0, "pictures"), PICTURES);
         cr_expect(score.accuracy > 0.15 && cell_real(t, 0, "accuracy") == score.accuracy,
-                  "%s: %g, %g", operators[i], cell_real(t, 0, "accuracy"), score.accuracy);
+                  "%s %s: %g, %g", kinds[i].name, kinds[i].trained_with,
+                  cell_real(t, 0, "accuracy"), score.accuracy);
         cr_expect(close_to(cell_real(t, 0, "loss"), score.loss, 1e-12));
         table_free(t);
         fashion_free(&set);
@@ -681,7 +704,7 @@ Test(networks_accuracy, points)
     char text[200];
     partial_run r;
     fashion_set set = make_pictures(PICTURES);
-    train_network("soft/code", &set);
+    train_network("soft/code", "none", &set);
     prepare_run(&r, &networks_accuracy,
                 "--network w.npz,softmax --dataset . --seed 5,6 --samples 2");
     cr_expect_eq(r.points, 13 + 4 * 4 + 4 + 3 * 4);
@@ -736,7 +759,7 @@ Test(networks_accuracy, differences_are_of_pairs)
     enum { OF_SECOND = 10 };
     partial_run r;
     fashion_set set = make_pictures(PICTURES);
-    train_network("softmax", &set);
+    train_network("softmax", "none", &set);
     prepare_run(&r, &networks_accuracy, "--network w.npz,sima --dataset . --samples 2");
     cr_assert_eq(r.points, OF_SECOND + 12);
     for (int64_t point = 0; point < r.points; point++)
@@ -808,7 +831,7 @@ Test(networks_accuracy, threads_change_no_bit)
     size_t sizes[2];
     char *csv[2];
     fashion_set set = make_pictures(PICTURES);
-    train_network("softpp/code", &set);
+    train_network("softpp/code", "none", &set);
     cr_assert_eq(
         run_experiment(&networks_accuracy, "--network w.npz --dataset . --out one --threads 1"),
         EXIT_PASS);

@@ -236,11 +236,13 @@ static void check_network(const char *name, uint64_t seed, int64_t samples, doub
         input_draw draw = {side, side, 0, seed, sample * HEADS + head};
         trained_head h;
         cr_assert_eq(trained_head_open(network, block, &draw, &h), EXIT_PASS);
-        cr_expect(cell_is(t, row, "network", name) && cell_is(t, row, "operator", "soft") &&
-                  cell_integer(t, row, "block") == block && cell_integer(t, row, "head") == head &&
-                  cell_integer(t, row, "picture") == h.picture &&
-                  cell_integer(t, row, "sample") == sample &&
-                  cell_integer(t, row, "seed") == (int64_t)seed);
+        cr_expect(
+            cell_is(t, row, "network", name) && cell_is(t, row, "operator", "soft") &&
+            cell_is(t, row, "trained_with", strstr(name, "code-kernel") ? "code-kernel" : "none") &&
+            cell_integer(t, row, "block") == block && cell_integer(t, row, "head") == head &&
+            cell_integer(t, row, "picture") == h.picture &&
+            cell_integer(t, row, "sample") == sample &&
+            cell_integer(t, row, "seed") == (int64_t)seed);
         find_spectrum(&h, side * side, seed, draw.sample * depth + block, x);
         check_row(t, row, x, numerator, ridge);
         trained_head_free(&h);
@@ -255,6 +257,13 @@ static void check_network(const char *name, uint64_t seed, int64_t samples, doub
 Test(networks_epochs, rows_of_the_shipped_network)
 {
     check_network("soft", 1, 2, 1.8, 0.01);
+}
+
+/* A is that of the published code's kernel, whose queries are divided and landmarks are not. */
+Test(networks_epochs, rows_with_the_published_codes_kernel)
+{
+    write_network("w-code-kernel.npz", "soft/code", 4, 0.3, ", \"change\": \"code-kernel\"");
+    check_network("w-code-kernel.npz", 2, 2, 1.8, 0.01);
 }
 
 Test(networks_epochs, rows_without_a_ridge)
