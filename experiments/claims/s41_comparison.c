@@ -583,7 +583,9 @@ const claim soft_comparison_claims[] = {
                      "guarantees.",
         .method = "Nyströmformer's iteration and SOFT's on the same 2 × 2 matrices, which are "
                   "kernel matrices and, but for a factor, softmax attention, with λ₂/λ₁ from ½ to "
-                  "10⁻⁵; 6 × 6 softmax attention with two equal rows.",
+                  "10⁻⁵; 6 × 6 softmax attention with two equal rows. A 'theoretical' defect is "
+                  "read as one of the iteration itself, in exact arithmetic and with as many steps "
+                  "as it takes; the condition is what else 'in practice' may mean.",
         .corrected =
             "In exact arithmetic Nyströmformer's iteration, from Aᵀ/(‖A‖₁‖A‖_∞), converges to A† "
             "for every real A ≠ 0: on a singular value σ > 0, |1 − σx_k| ≤ "
