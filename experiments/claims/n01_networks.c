@@ -594,8 +594,8 @@ const claim network_claims[] = {
             "The printed FLOPs leave no room for the Newton–Raphson steps: none agrees with "
             "them, and all but those of IJCV's Tiny are within 5 % of a count without. The IJCV "
             "tables print parameters and FLOPs of NeurIPS's Tiny network for one that has 15 M. "
-            "The 15 M rest on a digit of IJCV's Tab. 1 in an extracted text, 5 blocks in stage 3. With 3 they would be "
-            "13.18 M, the 13 M of Tab. 2 and 3, but not the 13.07 M of Tab. 10, which NeurIPS's "
+            "The 15 M rest on a digit of IJCV's Tab. 1 in an extracted text, 5 blocks in stage 3. "
+            "With 3 they would be 13.18 M, the 13 M of Tab. 2 and 3, but not the 13.07 M of Tab. 10, which NeurIPS's "
             "depths give; and the 5 blocks of the same table's Small give 27.2 M and 4.51·10⁹, as "
             "printed. Without the steps, NeurIPS's Small has 24.11 M and 3.41·10⁹ with softmax "
             "attention in stage 4, where 24 M and 3.3·10⁹ are printed; in another order of "
@@ -616,7 +616,7 @@ const claim network_claims[] = {
         .method = "As for N02.",
         .corrected =
             "The rows of UFO-ViT-T, S, M and B, and those of the networks → SimA and of their hosts "
-            "in SimA's Tab. 1 and 4, are right to 2 % or better (DeiT and CvT with Q̂K̂ᵀ "
+            "in SimA's Tab. 1 and 4, are right to their digits or 2 % (DeiT and CvT with Q̂K̂ᵀ "
             "multiplied first, which for CvT is not the appendix's rule: by that it has "
             "4.17·10⁹). SimA's Tab. 2 is not: it prints 22 M for the "
             "network that its Tab. 1 has with 26 M, the same 22 M for XCiT with Efficient "
