@@ -86,15 +86,7 @@ static int judge_s31(const claim_run *run, verdict *v)
     int code = make_examples(run, "S31", &c, &example);
     if (code != EXIT_PASS)
         return code;
-    v->kind = c.symmetric == c.pairs ? VERDICT_HOLDS
-              : c.symmetric > 0      ? VERDICT_HOLDS_IF
-                                     : VERDICT_FAILS;
-    if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(
-            &v->condition,
-            "'attention matrix' means the kernel matrix E, E_ij = exp(q_i·k_j/√d_e), before "
-            "its rows are divided by their sums, as IJCV's § 3.1 and Tab. 8 speak of "
-            "symmetric kernels; or all row sums of E are equal");
+    v->kind = c.symmetric == c.pairs ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "K = Q, d = 1, two tokens from {−%d, ..., %d}: %d of %d matrices are symmetric, "
                 "those with |q₁| = |q₂|; |S₁₂ − S₂₁| for the tokens 0 and 1: %.4f",
@@ -298,11 +290,11 @@ const claim soft_symmetry_claims[] = {
             "(3), we set the project matrices W_q and W_k in Eq (1) identical (i.e., Q = K).",
         .method = "Softmax attention with K = Q of all pairs of tokens −2, ..., 2, d = 1.",
         .corrected =
-            "With K = Q the logits of Eq. (3) are symmetric, softmax attention need not be: S = "
-            "D⁻¹E, E_ij = exp(q_i·q_j/√d_e), D the row sums of E, is symmetric if and only if all "
-            "row sums of E are equal; for n = 2, if and only if ‖q₁‖ = ‖q₂‖. It is always similar "
-            "to the symmetric D^-½ED^-½. With Eq. 4, to which the sentence leads, K = Q does make "
-            "the matrix symmetric (S01).",
+            "With K = Q the logits of Eq. (3) are symmetric, and so is E, E_ij = exp(q_i·q_j/√d_e), "
+            "the kernel of which § 3.1 and Tab. 8 speak. Softmax attention need not be: S = D⁻¹E, "
+            "D the row sums of E, is symmetric if and only if all row sums of E are equal; for n = "
+            "2, if and only if ‖q₁‖ = ‖q₂‖. It is always similar to the symmetric D^-½ED^-½. With "
+            "Eq. 4, to which the sentence leads, K = Q does make the matrix symmetric (S01).",
         .proof =
             "S_ij = S_ji says E_ij/D_i = E_ij/D_j, and E_ij > 0, so D_i = D_j for all i and j. For "
             "n = 2, D₁ − D₂ = exp(‖q₁‖²/√d_e) − exp(‖q₂‖²/√d_e). D^½SD^-½ = D^-½ED^-½.",

@@ -83,8 +83,12 @@ static int judge_s34(const claim_run *run, verdict *v)
                 e.least, e.error);
     }
     fprintf(v->notes, "\nPoints 0, 1, 2, ..., d = 1, s = 1/2.\n");
-    /* the printed n, the dimension of the feature space, is the number of points, or infinite */
-    v->kind = beyond && expanded ? VERDICT_HOLDS : VERDICT_FAILS;
+    v->kind = !beyond ? VERDICT_HOLDS : expanded ? VERDICT_HOLDS_IF : VERDICT_FAILS;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "n = ∞; or x and y are among n given different tokens, and p "
+                                   "is their empirical distribution (n is the number of tokens "
+                                   "elsewhere in the paper, here 'the dimension of a feature "
+                                   "space')");
     verdict_set(&v->measured,
                 "n + 1 points for n = 1 to %d: λ_min of K is at least %.3g, so K has rank n + 1 "
                 "and is no sum of n terms; with n + 1 terms on these points alone the error is "
@@ -92,8 +96,8 @@ static int judge_s34(const claim_run *run, verdict *v)
                 TERMS_MOST, least, error);
     verdict_set(&v->bound, "rank(Σ of n terms) ≤ n");
     verdict_set(&v->counterexample,
-                "to a finite n for all x and y, n = 1: points 0 and 1, d = 1, s = 1/2: det [1 a; a "
-                "1] = 1 − e⁻¹ = %.4f, and λ₁φ₁(x)φ₁(y) has determinant 0",
+                "n = 1: points 0 and 1, d = 1, s = 1/2: det [1 a; a 1] = 1 − e⁻¹ = %.4f, and "
+                "λ₁φ₁(x)φ₁(y) has determinant 0",
                 line_determinant(2));
     if (as_proved)
         return EXIT_PASS;
@@ -562,15 +566,11 @@ const claim soft_expansion_claims[] = {
             "Σ_{i=1}^n λ_i φ_i(x)φ_i(y), n is the dimension of a feature space, λ_i denotes "
             "the eigenvalue and φ_i denotes the eigenfunction of kernel k.",
         .method = "Kernel matrices of n + 1 points on a line for n = 1 to 8: their determinant in "
-                  "closed form and by eigenvalues, and the sum of n + 1 terms on these points. n "
-                  "is read as it is defined, the dimension of a feature space, which is infinite "
-                  "unless p is a distribution on finitely many points; elsewhere in the paper n is "
-                  "the number of tokens.",
+                  "closed form and by eigenvalues, and the sum of n + 1 terms on these points.",
         .corrected =
-            "x and y are in the support of p. On infinitely many points the Gaussian kernel is a "
-            "sum of infinitely many such terms, and of no finite number: n = ∞. On n distinct "
-            "points it is one of n terms, those of their kernel matrix, and of no fewer: with p "
-            "their empirical distribution n may be the number of tokens, if these differ.",
+            "On infinitely many points the Gaussian kernel is a sum of infinitely many such terms, "
+            "and of no finite number. On n distinct points it is one of n terms, those of their "
+            "kernel matrix, and of no fewer.",
         .proof =
             "Σ of n terms gives matrices of rank at most n. n + 1 distinct points have a positive "
             "definite kernel matrix (Bochner); on a line, for points ih: exp(−s(i − j)²h²) = "
