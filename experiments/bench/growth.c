@@ -588,18 +588,31 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
       constant)
 static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 
-enum { MOST_POINTS = 64 };
+/* In the order of x, whatever that of --n and --m is. */
 typedef struct {
     int64_t count;
-    double x[MOST_POINTS], y[MOST_POINTS];
+    double *x, *y;
 } growth_series;
 
 static void put(growth_series *s, double x, double y)
 {
-    if (s->count < MOST_POINTS && isfinite(y)) {
-        s->x[s->count] = x;
-        s->y[s->count++] = y;
+    if (!isfinite(y))
+        return;
+    int64_t at = s->count++;
+    s->x = must_resize(s->x, (size_t)s->count, sizeof *s->x);
+    s->y = must_resize(s->y, (size_t)s->count, sizeof *s->y);
+    for (; at > 0 && s->x[at - 1] > x; at--) {
+        s->x[at] = s->x[at - 1];
+        s->y[at] = s->y[at - 1];
     }
+    s->x[at] = x;
+    s->y[at] = y;
+}
+
+static void free_series(growth_series *s)
+{
+    free(s->x);
+    free(s->y);
 }
 
 /* A cell as a number; NaN if it is missing. */
@@ -655,7 +668,6 @@ static void put_fit(table *to, const table *raw, int64_t row, const growth_serie
 static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
 {
     growth_series fitted = {0}, all = {0}, measured = {0}, workspace = {0};
-    double per_token = NAN;
     for (int64_t row = start; row < end; row++) {
         double n = number(raw, row, "n"), seconds = number(raw, row, "seconds");
         if (cell_boolean(raw, row, "fitted") && isfinite(seconds))
@@ -664,13 +676,17 @@ static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
         put(&all, n, seconds);
         put(&measured, n, number(raw, row, "bytes_measured"));
         put(&workspace, n, number(raw, row, "bytes_workspace"));
-        per_token = isfinite(seconds) ? seconds / n : per_token;
     }
+    double per_token = all.count > 0 ? all.y[all.count - 1] / all.x[all.count - 1] : NAN;
     put_fit(t, raw, start, &fitted, &(fit_kind){"seconds", 1, 0.03, false, per_token});
     put_fit(t, raw, start, &all, &(fit_kind){"seconds_all", NAN, NAN, false, per_token});
     if (measured.count > 0)
         put_fit(t, raw, start, &measured, &(fit_kind){"bytes_measured", NAN, NAN, false, NAN});
     put_fit(t, raw, start, &workspace, &(fit_kind){"bytes_workspace", NAN, NAN, true, NAN});
+    free_series(&fitted);
+    free_series(&all);
+    free_series(&measured);
+    free_series(&workspace);
 }
 
 /* Fits rows start ... end - 1 of raw: two n for each m. t(2n) - t(n) is the time that grows with n,
@@ -693,6 +709,8 @@ static void fit_landmarks(const table *raw, int64_t start, int64_t end, table *t
             &(fit_kind){"seconds_growing", factor ? NAN : 1, NAN, false, NAN});
     if (constant.count > 0)
         put_fit(t, raw, start, &constant, &(fit_kind){"seconds_constant", 3, NAN, false, NAN});
+    free_series(&growing);
+    free_series(&constant);
 }
 
 static bool same_line(const table *raw, int64_t a, int64_t b)

@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/growth.h"
@@ -147,11 +149,12 @@ static int64_t find(const table *t, const char *quantity, int64_t threads)
 
 /* Rows that are not fitted have times of another law, and the machine gets slower from row to row,
  * which ratios do not see. */
-static table *made_line(double exponent, int fitted, double bytes_power)
+static table *made_line_in(const int order[8], double exponent, int fitted, double bytes_power)
 {
     table *raw = made_table();
     for (int threads = 1; threads <= 2; threads++)
-        for (int i = 0; i < 8; i++) {
+        for (int k = 0; k < 8; k++) {
+            int i = order[k];
             int64_t n = 784 << i;
             bool counts = i >= 8 - fitted;
             int64_t shortest = 784 << (8 - fitted);
@@ -168,6 +171,12 @@ static table *made_line(double exponent, int fitted, double bytes_power)
                                      .ratio = pow((double)n / (double)shortest, exponent)});
         }
     return raw;
+}
+
+static table *made_line(double exponent, int fitted, double bytes_power)
+{
+    static const int rising[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    return made_line_in(rising, exponent, fitted, bytes_power);
 }
 
 Test(bench_growth, exact_laws_of_n)
@@ -195,6 +204,58 @@ Test(bench_growth, exact_laws_of_n)
             table_free(t);
             table_free(raw);
         }
+}
+
+/* To be freed. */
+static char *text_of(const table *t)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    cr_assert(file && table_write_csv(t, file));
+    fclose(file);
+    return text;
+}
+
+/* The order of --n changes no number. */
+Test(bench_growth, any_order_of_n)
+{
+    static const int orders[][8] = {{7, 6, 5, 4, 3, 2, 1, 0}, {3, 7, 0, 5, 1, 6, 2, 4}};
+    for (int power = 1; power <= 2; power++) {
+        int code = power == 1 ? EXIT_PASS : EXIT_CHECK;
+        table *raw = made_line(1, 5, power), *want = fit(raw, code);
+        table_free(raw);
+        for (int i = 0; i < 2; i++) {
+            raw = made_line_in(orders[i], 1, 5, power);
+            table *t = fit(raw, code);
+            char *texts[2] = {text_of(want), text_of(t)};
+            cr_expect_str_eq(texts[1], texts[0]);
+            free(texts[0]);
+            free(texts[1]);
+            table_free(t);
+            table_free(raw);
+        }
+        table_free(want);
+    }
+}
+
+/* As many n as --n has are fitted. */
+Test(bench_growth, many_points)
+{
+    table *raw = made_table();
+    for (int i = 1; i <= 100; i++)
+        put_row(raw, &(made_row){.operator= "sima",
+                                 .inverse = "",
+                                 .over = "n",
+                                 .n = 784 * i,
+                                 .threads = 1,
+                                 .seconds = 1e-6 * i,
+                                 .workspace = 1000});
+    table *t = fit(raw, EXIT_PASS);
+    int64_t row = find(t, "seconds_all", 1);
+    cr_expect(cell_integer(t, row, "points") == 100 && cell_integer(t, row, "to") == 78400);
+    table_free(t);
+    table_free(raw);
 }
 
 Test(bench_growth, two_points_are_no_fit)
