@@ -57,7 +57,7 @@ static double relative_error(int64_t count, const double *got, const double *wan
         difference += (got[i] - want[i]) * (got[i] - want[i]);
         norm += want[i] * want[i];
     }
-    return sqrt(difference / norm);
+    return difference == 0 ? 0 : sqrt(difference / norm); /* zeros may be what is right */
 }
 
 /* Changes each value by one roundoff of f32, up or down. */
@@ -75,6 +75,17 @@ static void move(uint64_t stream, int64_t count, double *values)
 static double condition_of(int64_t count, const double *moved, const double *want)
 {
     return relative_error(count, moved, want) / atn_dtype_roundoff(ATN_F32);
+}
+
+/* A kernel matrix of one or two landmarks has equal row sums. The papers' start, 2 A / |A|_1^2, is
+ * then on the boundary of divergence, where each step doubles the rounding errors of A's largest
+ * mode. Moved tokens do not show that, since the row sums stay equal. */
+static double at_least_doubled(const atn_inverse_desc *desc, int64_t m, double condition)
+{
+    bool boundary =
+        m <= 2 && (desc->method == ATN_INVERSE_NR_PAPER || desc->method == ATN_INVERSE_NR_SOFTPP);
+    double doubled = boundary ? ldexp(1, desc->iterations) : 1;
+    return condition < doubled ? doubled : condition; /* NaN stays */
 }
 
 /* A check that would pass whatever is computed is left open. */
@@ -211,6 +222,8 @@ static atn_status gradient_error(const attention_case *c, int input, int64_t cou
         norm += got[i] * got[i];
     }
     *error = fabs(difference) / sqrt(norm);
+    if (difference == 0)
+        *error = 0;
     free(numbers);
     free(signs);
     return status;
@@ -246,6 +259,8 @@ static atn_status compare(atn_context *context, atn_context *cpu, const bench_ca
         if (got.counts[i]) {
             int64_t count = got.counts[i], terms = attention_case_terms(narrow);
             double condition = condition_of(count, moved.values[i], want.values[i]);
+            if (c->op == ATN_SOFT || c->op == ATN_SOFTPP)
+                condition = at_least_doubled(&narrow->desc.inverse, c->landmarks, condition);
             double error = relative_error(count, got.values[i], want.values[i]), exact;
             bool own = is_own_measure(context, c);
             bool known =
@@ -477,9 +492,10 @@ static atn_status check_inverse(atn_context *context, atn_context *cpu, const be
         status = invert(cpu, &f, BENCH_OURS, ATN_F64, &desc, NULL, moved);
     for (int64_t i = 0; i < f.batch && status == ATN_OK; i++) {
         double error = relative_error(one, got + i * one, want + i * one);
+        double condition = at_least_doubled(&desc, c->landmarks,
+                                            condition_of(one, moved + i * one, want + i * one));
         check_result r =
-            check_judge(c->dtype, known[i] ? exact[i] : error,
-                        condition_of(one, moved + i * one, want + i * one), c->landmarks);
+            check_judge(c->dtype, known[i] ? exact[i] : error, condition, c->landmarks);
         check_keep_worse(worst, own && !known[i] ? leave_open(r) : r);
     }
     free(want);
@@ -490,97 +506,52 @@ static atn_status check_inverse(atn_context *context, atn_context *cpu, const be
 
 /* ---- Parts of operators ---- */
 
-/* Arrays of the first head, in f64; exp has one. */
-typedef struct {
-    const bench_case *c;
-    int64_t counts[3]; /* two inputs and the output */
-    double *values[2];
-} part_inputs;
-
-/* Computes the part in a type by plain.h. */
-static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
-{
-    const bench_case *c = p->c;
-    void *a = must_typed(dtype, p->counts[0], p->values[0]);
-    void *b = must_typed(dtype, p->counts[1], p->values[1]);
-    void *out = must_typed(dtype, p->counts[2], NULL);
-    void *work = must_typed(dtype, c->tokens + c->landmarks, NULL);
-    if (c->work == BENCH_EXP) {
-        plain_exponentials(dtype, p->counts[0], a);
-        atn_convert(ATN_F64, result, dtype, a, p->counts[2]);
-    } else {
-        if (c->work == BENCH_KERNEL)
-            plain_kernel(dtype, workload_scale(c), c->tokens, c->landmarks, c->dim, a, b, work,
-                         out);
-        else
-            plain_product(dtype, c->transpose_a, c->transpose_b, c->tokens, c->landmarks, c->dim, a,
-                          b, out);
-        atn_convert(ATN_F64, result, dtype, out, p->counts[2]);
-    }
-    free(work);
-    free(out);
-    free(b);
-    free(a);
-}
-
-/* Runs the part as in the timed call, and returns its inputs and its result; exp is called once,
- * not repeatedly. */
-static void run_part(atn_context *context, workload *s, part_inputs *p, double *result)
-{
-    const bench_case *c = s->c;
-    const workload_arrays *a = s->arrays;
-    const void *out = c->work == BENCH_EXP ? s->work : a->outputs[0].data;
-    const void *in[2] = {c->work == BENCH_EXP ? s->work : a->inputs[0][0].data,
-                         a->inputs[0][1].data};
-    double exps;
-    for (int i = 0; i < 2; i++)
-        if (p->counts[i] > 0)
-            atn_convert(ATN_F64, p->values[i], c->dtype, in[i], p->counts[i]);
-    if (c->work != BENCH_EXP)
-        workload_try(s);
-    else if (c->maker == BENCH_OURS)
-        s->status = atn_exponentials(context, c->dtype, 1, c->tokens, s->work, &exps);
-    else
-        plain_exponentials(c->dtype, c->threads * c->tokens, s->work);
-    atn_convert(ATN_F64, result, c->dtype, out, p->counts[2]);
-}
-
-static part_inputs make_inputs(const bench_case *c)
-{
-    part_inputs p = {.c = c};
-    bool is_exp = c->work == BENCH_EXP;
-    p.counts[0] = is_exp ? c->threads * c->tokens : c->tokens * c->dim;
-    p.counts[1] = is_exp ? 0 : c->landmarks * c->dim;
-    p.counts[2] = is_exp ? p.counts[0] : c->tokens * c->landmarks;
-    for (int i = 0; i < 2; i++)
-        p.values[i] = must_allocate((size_t)p.counts[i], sizeof(double));
-    return p;
-}
-
-static atn_status check_part(atn_context *context, atn_context *cpu, const bench_case *c,
-                             check_result *worst)
+/* Runs the part as in the timed call, exp once instead of repeatedly; result: that of the first
+ * head, or of all threads' numbers. */
+static atn_status run_part(atn_context *context, const bench_case *c, int64_t count, double *result)
 {
     workload_store store;
     workload s;
-    part_inputs p = make_inputs(c);
-    int64_t count = p.counts[2];
-    double *got = must_allocate((size_t)count * 3, sizeof *got);
-    double *want = got + count, *plain = want + count;
+    double exps;
     workload_store_open(context, 1, c, &store);
     workload_open(&store, context, c, &s);
-    if (s.status == ATN_OK)
-        run_part(context, &s, &p, got);
-    if (s.status == ATN_OK) {
-        run_plainly(&p, ATN_F64, want);
-        run_plainly(&p, ATN_F32, plain);
-        *worst = check_judge(c->dtype, relative_error(count, got, want),
-                             condition_of(count, plain, want), 0);
-    }
+    if (s.status == ATN_OK && c->work != BENCH_EXP)
+        workload_try(&s);
+    else if (s.status == ATN_OK && c->maker == BENCH_OURS)
+        s.status = atn_exponentials(context, c->dtype, 1, c->tokens, s.work, &exps);
+    else if (s.status == ATN_OK)
+        plain_exponentials(c->dtype, count, s.work);
     atn_status status = s.status;
+    if (status == ATN_OK)
+        atn_convert(ATN_F64, result, c->dtype,
+                    c->work == BENCH_EXP ? s.work : s.arrays->outputs[0].data, count);
     workload_close(&s);
     workload_store_close(&store);
-    for (int i = 0; i < 2; i++)
-        free(p.values[i]);
+    return status;
+}
+
+/* Compares with other code, on the same numbers: ours with the libraries', theirs with ours. */
+static atn_status check_part(atn_context *context, atn_context *cpu, const bench_case *c,
+                             check_result *worst)
+{
+    (void)cpu;
+    int64_t count = c->work == BENCH_EXP ? c->threads * c->tokens : c->tokens * c->landmarks;
+    double *got = must_allocate((size_t)count * 3, sizeof *got);
+    double *want = got + count, *narrow = want + count;
+    bench_case other = *c;
+    other.maker = c->maker != BENCH_OURS  ? BENCH_OURS
+                  : c->work == BENCH_GEMM ? BENCH_OPENBLAS
+                                          : BENCH_LIBM;
+    atn_status status = run_part(context, c, count, got);
+    other.dtype = ATN_F64;
+    if (status == ATN_OK)
+        status = run_part(context, &other, count, want);
+    other.dtype = ATN_F32;
+    if (status == ATN_OK)
+        status = run_part(context, &other, count, narrow);
+    if (status == ATN_OK)
+        *worst = check_judge(c->dtype, relative_error(count, got, want),
+                             condition_of(count, narrow, want), 0);
     free(got);
     return status;
 }

@@ -3,9 +3,11 @@
  * with the CPU in f64. An operator is checked on one sequence, with all of its tokens if that takes
  * the CPU seconds, otherwise with fewer; of a batch of matrices the first ones are checked. The
  * bound on rounding follows from the change of the f64 result when the inputs change by one
- * roundoff of f32. The CPU in f64 itself is compared with references, on few tokens: outputs with
- * the dense one, gradients with its derivatives, inverses with functions of the eigenvalues.
- * Operators with an unpublished inverse, and factors of a rank below m, are left open. */
+ * roundoff of f32. Cases of the CPU in f64 itself are compared with references, on few tokens:
+ * outputs with the dense one, gradients with its derivatives, inverses with functions of the
+ * eigenvalues. Kernel matrices, products and exponentials are compared with other code: ours with
+ * the libraries', theirs with ours. Operators with an unpublished inverse, and factors of a rank
+ * below m, are left open. */
 #ifndef EXPERIMENTS_BENCH_CHECK_H
 #define EXPERIMENTS_BENCH_CHECK_H
 

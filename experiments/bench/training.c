@@ -33,7 +33,8 @@ static fashion_set make_pictures(int64_t count)
 }
 
 /* Those of the linear layers, three products for each weight and token but for the patches, whose
- * pixels have no gradient; of the GELU, one exp of each hidden number; and of attention. */
+ * pixels have no gradient; of the GELU, one exp of each hidden number; and of attention those of a
+ * backward call alone: they contain what of forward it needs, which a step computes once. */
 static void count_step(workload *s)
 {
     const bench_case *c = s->c;
@@ -53,9 +54,8 @@ static void count_step(workload *s)
     atn_cost cost = {0};
     s->status = atn_attention_cost(s->context, &desc, &of, &cost);
     s->flops = rows * (6 * depth * block + 4 * patch * width) +
-               6 * (double)c->batch * width * (double)shape->classes +
-               depth * (cost.flops + cost.backward_flops);
-    s->exps = depth * (rows * hidden + cost.exps + cost.backward_exps);
+               6 * (double)c->batch * width * (double)shape->classes + depth * cost.backward_flops;
+    s->exps = depth * (rows * hidden + cost.backward_exps);
 }
 
 static void open_training(workload_store *store, workload *s)

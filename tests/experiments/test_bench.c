@@ -603,11 +603,10 @@ Test(bench, workloads)
                 cr_expect_eq(check.kind, is_told(&cases[i]) ? CHECK_PASS : CHECK_OPEN,
                              "%s: %s %g of %g", text, check_name(check.kind), check.error,
                              check.bound);
-                cr_expect(!(bench_is_attention(&cases[i]) || bench_is_inverse(&cases[i])) ||
-                              check.kind == CHECK_OPEN || check.error > 0,
+                bool same = cases[i].work == BENCH_GEMM; /* OpenBLAS may add in the same order */
+                cr_expect(same || check.kind == CHECK_OPEN || check.error > 0,
                           "%s: compared with itself", text);
-                cr_expect(bench_is_inverse(&cases[i]) || !bench_is_attention(&cases[i]) ||
-                              check.bound != 8 * check.error,
+                cr_expect(same || bench_is_inverse(&cases[i]) || check.bound != 8 * check.error,
                           "%s: its bound is made of its own error", text);
                 cr_expect_eq(s.status, ATN_OK, "%s: %s", text, atn_last_error(context));
                 cr_expect_eq(workload_try(&s), ATN_OK, "%s", text);
@@ -621,6 +620,31 @@ Test(bench, workloads)
             workload_close(&s);
         }
         workload_store_close(&store);
+    }
+    bench_list_free(&list);
+    atn_context_free(context);
+}
+
+/* With one landmark X is 0, as are linformer's gradients of Q and K; with two, rounding doubles in
+ * each step from the papers' start, so that f32 has no digits left. */
+Test(bench, few_landmarks)
+{
+    atn_context *context = make_context();
+    bench_list list = cases_of("operators inverses --operator=soft,softpp,linformer "
+                               "--variant=nr-paper,nr-softpp,cholesky --n=48 --m=1,2 --batch=1 "
+                               "--dtype=f32,f64 --threads=1");
+    for (int64_t i = 0; i < list.count; i++) {
+        const bench_case *c = &list.cases[i];
+        check_result r;
+        char text[300];
+        if (bench_is_rate(c) || (c->op == ATN_SOFTPP && c->inverse == ATN_INVERSE_CHEBYSHEV_2))
+            continue; /* softpp's gradient through the steps is not one of these */
+        bench_describe(c, text, sizeof text);
+        cr_expect_eq(check_case(context, c, &r), ATN_OK, "%s", text);
+        bool doubled = c->dtype == ATN_F32 && c->op != ATN_LINFORMER &&
+                       (c->inverse == ATN_INVERSE_NR_PAPER || c->inverse == ATN_INVERSE_NR_SOFTPP);
+        check_kind kind = doubled || !is_told(c) ? CHECK_OPEN : CHECK_PASS;
+        cr_expect_eq(r.kind, kind, "%s: %s %g of %g", text, check_name(r.kind), r.error, r.bound);
     }
     bench_list_free(&list);
     atn_context_free(context);
@@ -756,12 +780,16 @@ Test(bench, counts)
     cr_expect_eq(s.exps, 2 * (100 + 400), "P once: %g", s.exps);
     cr_expect(s.bytes == 5.0 * 2 * 40 * 32 * 4, "%g", s.bytes);
     /* 32 pictures of 196 tokens, 4 blocks of width 64: 64 x 512 weights for queries, keys, values,
-     * output and the MLP of 128, 3 products each; of the patches of 4 pixels 2; sima as above */
+     * output and the MLP of 128, 3 products each; of the patches of 4 pixels 2; sima's backward as
+     * above */
     s = count_work("training --op=sima --threads=1", BENCH_TRAINING, BENCH_OURS);
     double linear = 6272.0 * (4 * 6 * 64 * 512 + 4 * 4 * 64) + 6 * 32 * 64 * 10;
-    double attention = 64 * (6 * 392 * 32 + 2 * (392 + 980) * 1024.0 + 2 * 1024);
+    double attention = 64 * (4 * 392 * 32 + 2 * 980 * 1024.0 + 2 * 1024);
     cr_expect_eq(s.flops, linear + 4 * attention, "%g", s.flops);
     cr_expect_eq(s.exps, 4 * 6272.0 * 128, "GELU: %g", s.exps);
+    /* softmax takes each exp once, although forward and backward compute it */
+    s = count_work("training --op=softmax --threads=1", BENCH_TRAINING, BENCH_OURS);
+    cr_expect_eq(s.exps, 4 * (6272.0 * 128 + 64 * 196.0 * 196), "%g", s.exps);
 }
 
 /* Our code is compared with the published 20 steps: before convergence one step more or less gives
