@@ -15,7 +15,8 @@
 /* Columns of the keys (cases.h). */
 #define KEY_COLUMNS                                                                                \
     {"work", COLUMN_TEXT, "",                                                                      \
-     "copy, arithmetic, exponentials, forward, backward, inverse, solve, kernel, gemm, exp"},      \
+     "copy, arithmetic, exponentials, forward, backward, training, inverse, solve, kernel, "       \
+     "gemm, exp"},                                                                                 \
         {"operator", COLUMN_TEXT, "",                                                              \
          "name in the registry; of gemm AB, AtB (A transposed), ABt; empty: none"},                \
         {"variant", COLUMN_TEXT, "",                                                               \
@@ -154,7 +155,12 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     b->list = bench_cases(s);
     *state = b;
     *points = b->list.groups;
-    return EXIT_PASS;
+    if (b->list.groups > 1) /* the first has the rates */
+        return EXIT_PASS;
+    report_error("bench: these options leave nothing to time: operators have at least as many "
+                 "tokens (--n) as landmarks (--m, 49 by default), training is in f32, and kernel, "
+                 "gemm, exp and training are on the CPU");
+    return EXIT_USAGE;
 }
 
 static void release(void *state)

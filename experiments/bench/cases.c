@@ -239,7 +239,7 @@ static void add_operators(bench_list *list, const program_options *s)
 static void add_training(bench_list *list, const program_options *s)
 {
     enum { BATCH = 32 }; /* that of attnum train */
-    bool wanted = !s->dtypes_given || s->subjects.count > 0;
+    bool wanted = !s->dtypes_given;
     for (int i = 0; i < s->dtype_count; i++)
         wanted |= s->dtypes[i] == ATN_F32;
     if (!wanted)

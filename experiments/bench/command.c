@@ -10,19 +10,34 @@
 #include "common/printout.h"
 #include "common/report.h"
 
+/* Options that choose what is timed of a subject; all take the others. */
+enum {
+    OF_OPERATOR = 1 << 0,
+    OF_N = 1 << 1,
+    OF_M = 1 << 2,
+    OF_DTYPE = 1 << 3,
+    OF_BATCH = 1 << 4,
+    OF_VARIANT = 1 << 5
+};
+
 /* The subjects, with the experiment that times each. Without operands all but memory are timed. */
 static const struct {
     const char *name;
     const experiment *of;
     const char *what;
+    unsigned takes;
 } subjects[] = {
-    {"operators", &bench, "every operator, forward and backward"},
-    {"inverses", &bench, "inverses, and what applying them costs"},
-    {"kernel", &bench, "kernel matrices, compared with libm and OpenBLAS"},
-    {"gemm", &bench, "products, compared with OpenBLAS and libxsmm"},
-    {"exp", &bench, "exponentials, compared with libm"},
-    {"training", &bench, "steps of attnum train, with each of its operators"},
-    {"memory", &bench_growth, "time and memory against n and m, with exponents"},
+    {"operators", &bench, "every operator, forward and backward",
+     OF_OPERATOR | OF_N | OF_M | OF_DTYPE | OF_BATCH},
+    {"inverses", &bench, "inverses, and what applying them costs",
+     OF_M | OF_DTYPE | OF_BATCH | OF_VARIANT},
+    {"kernel", &bench, "kernel matrices, compared with libm and OpenBLAS", OF_N | OF_M | OF_DTYPE},
+    {"gemm", &bench, "products, compared with OpenBLAS and libxsmm", OF_M | OF_DTYPE},
+    {"exp", &bench, "exponentials, compared with libm", OF_DTYPE},
+    {"training", &bench, "steps of attnum train, with each of its operators",
+     OF_OPERATOR | OF_DTYPE},
+    {"memory", &bench_growth, "time and memory against n and m, with exponents",
+     OF_OPERATOR | OF_N | OF_M},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -77,6 +92,48 @@ static int run_subjects(const program_options *s)
     return code;
 }
 
+static bool is_named(const program_options *s, int subject)
+{
+    bool named = false;
+    for (int i = 0; i < s->subjects.count; i++)
+        named |= strcmp(s->subjects.items[i], subjects[subject].name) == 0;
+    return named;
+}
+
+/* An option that none of the named subjects takes is refused. */
+static int check_taken(const program_options *s)
+{
+    const struct {
+        const char *name;
+        bool given;
+        unsigned option;
+    } rows[] = {{"operator", s->operators.count > 0, OF_OPERATOR},
+                {"n", s->tokens.count > 0, OF_N},
+                {"m", s->landmarks.count > 0, OF_M},
+                {"dtype", s->dtypes_given, OF_DTYPE},
+                {"batch", s->batches.count > 0, OF_BATCH},
+                {"variant", s->variants.count > 0, OF_VARIANT}};
+    unsigned taken = 0;
+    for (int k = 0; k < SUBJECTS; k++)
+        taken |= s->subjects.count == 0 || is_named(s, k) ? subjects[k].takes : 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].given && !(taken & rows[i].option)) {
+            char *takers = must_format("%s", "");
+            for (int k = 0; k < SUBJECTS; k++)
+                if (subjects[k].takes & rows[i].option) {
+                    char *longer =
+                        must_format("%s%s%s", takers, *takers ? ", " : "", subjects[k].name);
+                    free(takers);
+                    takers = longer;
+                }
+            report_error("--%s: not for %s%s; it is for %s", rows[i].name, s->subjects.items[0],
+                         s->subjects.count > 1 ? " and the others" : "", takers);
+            free(takers);
+            return EXIT_USAGE;
+        }
+    return EXIT_PASS;
+}
+
 /* In bf16 the CPU computes some operators alone; all else that is named is refused. The operators'
  * names are known to be right. */
 static int check_dtypes(const program_options *s)
@@ -116,7 +173,7 @@ static int run(const program_options *s, int count, const char *const *words)
     for (int i = 0; i < s->subjects.count; i++)
         if (!find_subject(s->subjects.items[i]))
             return report_unknown(s->subjects.items[i]);
-    if (check_dtypes(s) != EXIT_PASS)
+    if (check_taken(s) != EXIT_PASS || check_dtypes(s) != EXIT_PASS)
         return EXIT_USAGE;
     if (s->emit)
         return bench_write_tokens(s, s->emit);

@@ -39,7 +39,12 @@ int bench_write_tokens(const program_options *s, const char *folder)
 {
     bench_list list = bench_cases(s);
     const bench_case *cases = list.cases;
-    int code = files_make_folder(folder);
+    bool any = false;
+    for (int64_t i = 0; i < list.count; i++)
+        any |= bench_is_attention(&cases[i]);
+    if (!any)
+        report_error("--emit-tokens: no operator is timed with these options");
+    int code = any ? files_make_folder(folder) : EXIT_USAGE;
     for (int64_t i = 0; i < list.count; i++)
         if (bench_is_attention(&cases[i]) && !is_written(cases, i))
             for (int input = 0; input < WORKLOAD_INPUTS && code == EXIT_PASS; input++)

@@ -27,6 +27,19 @@ attnum run accuracy/operators --dtype f16
 expect_usage '--dtype f16' '--device cuda'
 attnum bench --input photos
 expect_usage '--input'
+attnum bench memory --quick --dtype f64 --out none
+expect_usage '--dtype: not for memory' 'operators, inverses, kernel, gemm, exp, training'
+attnum bench gemm exp --quick --batch 2 --out none
+expect_usage '--batch: not for gemm and the others' 'it is for operators, inverses'
+attnum bench training --quick --n 100 --out none
+expect_usage '--n: not for training'
+attnum bench training --quick --dtype f64 --out none
+expect_usage 'nothing to time' 'f32'
+attnum bench --quick --operator soft --n 48 --out none
+expect_usage 'nothing to time' '--m, 49'
+attnum bench gemm --emit-tokens none
+expect_usage '--emit-tokens' 'no operator'
+expect_no_file none
 attnum bench --help
 expect_exit 0
 expect_stdout '--emit-tokens FOLDER'
@@ -112,6 +125,10 @@ attnum merge part1 part2 --out joined
 expect_exit 0
 [ "$(grep -c '^sima,' joined/bench_growth.csv)" -eq 2 ] && [ "$(grep -c '^sima,' joined/bench_growth_fits.csv)" -ge 3 ] # sanitisers leave out a measured one
 check "from shards, with the fits" $?
+attnum bench memory --quick --operator sima --n 1568,784 --threads 1 --out falling
+expect_exit 0
+grep -q '^sima,paper,,1,n,bytes_workspace,2,784,1568,' falling/bench_growth_fits.csv
+check "a falling list of n is fitted as a rising one" $?
 attnum bench memory more
 expect_usage "'more'"
 

@@ -83,6 +83,8 @@ Test(bench, cases)
         {"--quick --threads=1", BENCH_TRAINING, ANY, 1},
         {"--operator=sima", BENCH_TRAINING, ANY, 0},
         {"training --operator=sima/l2,soft/code --threads=1,2", BENCH_TRAINING, ATN_SIMA, 2},
+        {"training --operator=sima --threads=1 --dtype=f64", BENCH_TRAINING, ANY, 0},
+        {"training --operator=sima --threads=1 --dtype=f64,f32", BENCH_TRAINING, ANY, 1},
         {"exp --operator=sima", BENCH_FORWARD, ANY, 0},
         {"kernel --n=8,9 --m=4 --dtype=f32 --threads=1,2", BENCH_KERNEL, ANY, 12},
     };
