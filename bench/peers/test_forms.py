@@ -108,6 +108,27 @@ def test_wrong_in_one_type(library):
     assert "seconds" in rows["torch-eager"] and "seconds" in rows["torch-lean"], rows
 
 
+def test_wrong_attnum(library):
+    """Neither attnum nor a form is timed where attnum is right in f64 and wrong in f32."""
+    real = torch_peers.Case.attnum
+
+    def wrong(case, work):
+        call = real(case, work)
+
+        def call_and_change():
+            call()
+            case.y.mul_(1.001 if case.dtype == "f32" else 1)
+        return call_and_change
+    torch_peers.Case.attnum = wrong
+    try:
+        for work in WORKS:
+            rows, _ = rows_of(library, sima_with(torch_operators.sima_lean, "lean"), OPTIONS, work)
+            assert list(rows) == ["attnum"] and "seconds" not in rows["attnum"], rows
+            assert rows["attnum"]["error"] > 1e-4, rows
+    finally:
+        torch_peers.Case.attnum = real
+
+
 def test_failing_compiler(library):
     """Said in one line, in f64 or only in f32; the other forms are timed."""
     def fails(*dtypes):
@@ -172,7 +193,7 @@ def main():
     except FileNotFoundError as error:
         print(f"no C compiler: {error}")
         return 77
-    for test in (test_plain_forms, test_compiled_forms, test_other_formulas, test_wrong_in_one_type,
+    for test in (test_plain_forms, test_compiled_forms, test_other_formulas, test_wrong_in_one_type, test_wrong_attnum,
                  test_failing_compiler, test_recompilation, test_no_eager_in_place_of_compiled):
         test(library)
         print(test.__name__, flush=True)

@@ -13,9 +13,10 @@ and, for the n from which soft is faster than softmax through the fused call:
     python3 bench/peers/torch_peers.py lengths --operator soft --threads 1,2 --out crossover.csv
 
 Each form is first compared with attnum's output in f64 on the first sequence; one that computes something
-else is not timed. Forms that torch.compile makes are compiled in f64 for that, then, for each number of threads,
-in the type that is timed, where they may differ from their plain form by rounding alone. All this is done before
-the first repeat, for one shape, and takes seconds for each; a compilation within the repeats is an error.
+else is not timed, and nothing is where attnum itself has lost digits in the type that is timed. Forms that
+torch.compile makes are compiled in f64 for that, then, for each number of threads, in the type that is timed, where
+they may differ from their plain form by rounding alone. All this is done before the first repeat, for one shape, and
+takes seconds for each; a compilation within the repeats is an error.
 
 A repeat is one call, the cache flushed before it, or as many in a row as take 5 ms. Ratios are those of
 neighbours, PyTorch's time over attnum's. Operators that look at all pairs of tokens take fewer sequences and heads
@@ -255,12 +256,22 @@ def rounds_alike(name, errors, operator):
     return errors[name] <= SAME_ROUNDING * errors[plain]
 
 
+def is_right(errors, operator):
+    """Whether attnum is as good as the plain forms that are the same formula, in the type that is timed."""
+    plain = [errors[name] for name in operator.forms if name in errors and errors[name] == errors[name]]
+    return errors["attnum"] <= SAME_ROUNDING * max(plain, default=float("inf"))
+
+
 def timed_rows(clock, case, work, want, formulas, options):
-    """Rows of attnum, of the forms that are the same formula, and of the rivals; those of other forms have no time."""
+    """Rows of attnum, of the forms that are the same formula, and of the rivals; those of other forms have no time,
+    and if attnum is wrong in the type that is timed there is only its row, without a time."""
     forms = {name: form for name, form in forms_of(case.operator, options.compiled).items() if name in formulas}
     errors = errors_of(case, work, {name: form for name, form in forms.items() if formulas[name] <= SAME_FORMULA}, want)
     same = {name: forms[name] for name in errors if rounds_alike(name, errors, case.operator)}
     errors["attnum"] = distance(case.results(work), want)
+    if not is_right(errors, case.operator):
+        yield {"form": "attnum", "error": errors["attnum"]}
+        return
     timed = {**same, **case.operator.rivals}
     works = [case.attnum(work)] + [case.torch(work, form) for form in timed.values()]
     with torch.compiler.set_stance("fail_on_recompile"):
@@ -332,7 +343,7 @@ def written(row):
 
 
 def show(row):
-    seconds = f"{row['seconds'] * 1e3:10.3f} ms" if "seconds" in row else "another formula"
+    seconds = f"{row['seconds'] * 1e3:10.3f} ms" if "seconds" in row else "not timed"
     ratio = f"{row['ratio']:8.2f} x" if "ratio" in row else " " * 10
     error = f"error {row['error']:.1g}" if row.get("error", "") != "" else ""
     print(f"{row['work']:9}{row['operator']:14}{row['dtype']:5}{row['form']:20} b={row['batch']} h={row['heads']} "
