@@ -17,7 +17,7 @@ def rows_of(path):
 
 def short(seconds):
     value = float(seconds)
-    return f"{value * 1e6:.3g} µs" if value < 1e-3 else f"{value * 1e3:.3g} ms"
+    return f"{value * 1e6:.3g} µs" if value < 1e-3 else f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.3g} s"
 
 
 def commits(rows):

@@ -13,6 +13,9 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(SOURCE / "scripts"))
+from readme_tables import short  # noqa: E402
+
 TABLES = SOURCE / "tests/cli/tables"
 FLAGS = ("dirty", "ratio_dirty", "holds")
 failed = 0
@@ -43,6 +46,8 @@ def check_columns(path):
 
 
 def main():
+    times = {0.00012: "120 µs", 0.0012: "1.2 ms", 0.9: "900 ms", 1.236: "1.24 s", 123.4: "123 s"}
+    check("times are in the unit that fits", [short(seconds) for seconds in times] == list(times.values()))
     for path in sorted(TABLES.rglob("*.csv")):
         check_columns(path)
     with tempfile.TemporaryDirectory(prefix="attnum-tables-") as name:
@@ -72,6 +77,12 @@ def main():
         first, other = expected.split("**another processor")
         check("shares of rates that other processes disturbed are marked, of this machine", made.read_text() ==
               re.sub(r"(\| \d+ %) \|", r"\1\\* |", first) + "**another processor" + other)
+        header, *rows = rates.splitlines()
+        (maker / "bench.csv").write_text("\n".join([header + ",check"] + [
+            row + (",fail" if ",0.0125," in row else ",pass") for row in rows]) + "\n")
+        run("performance-table", data, made)
+        check("the time of a wrong result is marked", expected.count("| 12.5 ms |") == 1 and
+              made.read_text() == expected.replace("| 12.5 ms |", "| 12.5 ms **wrong** |"))
         (maker / "peers.csv").unlink()
         (maker / "growth.png").unlink()
         run("performance-table", data, made)
