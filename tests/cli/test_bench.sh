@@ -34,9 +34,11 @@ expect_usage '--batch: not for gemm and the others' 'it is for operators, invers
 attnum bench training --quick --n 100 --out none
 expect_usage '--n: not for training'
 attnum bench training --quick --dtype f64 --out none
-expect_usage 'nothing to time' 'f32'
+expect_exit 2
+expect_stderr 'training is in f32'
 attnum bench --quick --operator soft --n 48 --out none
-expect_usage 'nothing to time' '--m, 49'
+expect_exit 2
+expect_stderr 'nothing to time'
 attnum bench gemm --emit-tokens none
 expect_usage '--emit-tokens' 'no operator'
 expect_no_file none
