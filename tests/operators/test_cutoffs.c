@@ -495,6 +495,19 @@ static void set_rcond(atn_attention_desc *desc, atn_attention_shape *shape, int6
     desc->inverse.rcond = (double)value;
 }
 
+static void set_iterations(atn_attention_desc *desc, atn_attention_shape *shape, int64_t value)
+{
+    set_landmarks(desc, shape, 2);
+    desc->inverse.iterations = (int)value;
+}
+
+static void set_nystrom(atn_attention_desc *desc, atn_attention_shape *shape, int64_t value)
+{
+    (void)shape;
+    desc->nystromformer.landmarks = 2;
+    desc->nystromformer.iterations = (int)value;
+}
+
 static void set_search_cap(atn_attention_desc *desc, atn_attention_shape *shape, int64_t value)
 {
     set_landmarks(desc, shape, 2);
@@ -517,6 +530,8 @@ Test(cutoffs, largest_sizes)
         {"tokens to sort", ATN_LSH, 0, INT32_MAX, set_tokens, ATN_ERR_SHAPE},
         {"pairs of buckets", ATN_LSH, 0, INT32_MAX / 2, set_buckets, ATN_ERR_SHAPE},
         {"rcond", ATN_SOFT, 0, 1, set_rcond, ATN_ERR_VALUE},
+        {"iterations", ATN_SOFT, 0, INT_MAX - 1, set_iterations, ATN_ERR_VALUE},
+        {"iterations", ATN_NYSTROMFORMER, 0, INT_MAX - 1, set_nystrom, ATN_ERR_VALUE},
         {"halvings", ATN_SOFT, 0, 2000, set_search_cap, ATN_ERR_VALUE},
     };
     atn_context *context;

@@ -206,6 +206,8 @@ Test(devices, descriptions_that_cannot_be_copied)
     cr_expect_eq(atn_attention_upload(context, &host, &shape, &device, NULL), ATN_ERR_NULL);
     host.sampling.count = INT64_MAX;
     cr_expect_eq(atn_attention_upload(context, &host, &shape, &device, &memory), ATN_ERR_SHAPE);
+    host.sampling.count = INT64_C(1) << 60; /* 2^63 bytes */
+    cr_expect_eq(atn_attention_upload(context, &host, &shape, &device, &memory), ATN_ERR_SHAPE);
     host.sampling.count = -1;
     cr_expect_eq(atn_attention_upload(context, &host, &shape, &device, &memory), ATN_ERR_SHAPE);
     host.sampling.count = (int64_t)1 << 58;

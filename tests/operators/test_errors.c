@@ -354,6 +354,8 @@ SPOIL(trace_pinv_on_x, c->traced = true; c->trace.capacity = 21; c->trace.pinv =
       c->trace.values[ATN_METRIC_INVERSE_ERROR] = memory[1])
 SPOIL(trace_projector_on_x, c->traced = true; c->trace.capacity = 21;
       c->trace.projector = memory[2] + 15; c->trace.values[ATN_METRIC_RANGE_RESIDUAL] = memory[1])
+SPOIL(trace_ends_on_x, c->traced = true; c->trace.capacity = 21;
+      c->trace.values[ATN_METRIC_NORM] = memory[2] - 20) /* 21 entries */
 SPOIL(trace_values_on_x, c->traced = true; c->trace.capacity = 21;
       c->trace.values[ATN_METRIC_NORM] = memory[2] + 15)
 
@@ -402,6 +404,7 @@ Test(errors, inverse)
         {"trace without projector", trace_no_projector, ATN_ERR_NULL, "projector"},
         {"x on the trace's pinv", trace_pinv_on_x, ATN_ERR_ALIAS, "x overlaps trace: pinv"},
         {"x on its projector", trace_projector_on_x, ATN_ERR_ALIAS, "x overlaps trace: projector"},
+        {"x on its last value", trace_ends_on_x, ATN_ERR_ALIAS, "x overlaps iterate_norm"},
         {"x on its values", trace_values_on_x, ATN_ERR_ALIAS, "x overlaps iterate_norm"},
     };
     RUN_TABLE("inverse", rows, fill_inverse, run_inverse);
@@ -500,6 +503,60 @@ Test(errors, attention)
     atn_plan_free(NULL);
 }
 
+SPOIL(segments_none, c->desc.nystromformer.landmarks = 0)
+SPOIL(segments_many, c->desc.nystromformer.landmarks = N + 1)
+SPOIL(segments_more_than_keys, c->desc.nystromformer.landmarks = N - 1; c->shape.key_tokens = N - 2)
+SPOIL(nystrom_unknown, c->desc.nystromformer.inverse = ATN_NYSTROM_COUNT)
+SPOIL(nystrom_iterations, c->desc.nystromformer.iterations = -1)
+SPOIL(nystrom_rcond, c->desc.nystromformer.rcond = NAN)
+SPOIL(taps_even, c->desc.residual = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 2, 1))
+SPOIL(taps_wide, c->desc.residual = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 3, 3))
+SPOIL(taps_of_other_keys, c->desc.residual = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 3, 1);
+      c->shape.key_tokens = N - 2)
+SPOIL(no_keys_given, c->y.rows = c->shape.key_tokens = N - 2)
+
+static void fill_nystromformer(wrong_call *c)
+{
+    fill_soft(c);
+    c->desc = atn_attention_defaults(ATN_NYSTROMFORMER, ATN_F64);
+    c->desc.nystromformer.landmarks = 3;
+}
+
+Test(errors, nystromformer)
+{
+    static const spoiled rows[] = {
+        {"no landmarks", segments_none, ATN_ERR_VALUE, "landmarks is 0"},
+        {"n + 1 landmarks", segments_many, ATN_ERR_SHAPE, "landmarks is 13"},
+        {"more than keys", segments_more_than_keys, ATN_ERR_SHAPE, "the keys, 10"},
+        {"unknown inverse", nystrom_unknown, ATN_ERR_VALUE, "nystromformer.inverse"},
+        {"iterations -1", nystrom_iterations, ATN_ERR_VALUE, "iterations is -1"},
+        {"rcond NaN", nystrom_rcond, ATN_ERR_VALUE, "rcond is NaN"},
+        {"even window", taps_even, ATN_ERR_SHAPE, "odd length"},
+        {"a window of 3 columns", taps_wide, ATN_ERR_SHAPE, "residual: cols is 3, expected 1"},
+        {"a window, other keys", taps_of_other_keys, ATN_ERR_SHAPE, "12 queries, 10 keys"},
+        {"other keys, which are not given", no_keys_given, ATN_ERR_NULL, "there are 10 keys"},
+    };
+    RUN_TABLE("nystromformer", rows, fill_nystromformer, run_soft);
+}
+
+/* One row may have any stride; heads must touch. */
+Test(errors, strides_of_parameters)
+{
+    double numbers[8] = {1, 1, 1, 1};
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_XNORM, ATN_F64);
+    atn_attention_shape shape = {1, 2, N, D, D, 0};
+    for (int apart = 0; apart < 2; apart++) {
+        atn_cost cost;
+        desc.xnorm.gamma = atn_tensor_dense(numbers, ATN_F64, 1, 2, 1, 1);
+        desc.xnorm.gamma.row_stride = 3;
+        desc.xnorm.gamma.head_stride = apart ? 4 : 1;
+        cr_expect_eq(atn_attention_cost(context, &desc, &shape, &cost),
+                     apart ? ATN_ERR_STRIDE : ATN_OK, "%s", atn_last_error(context));
+    }
+    atn_context_free(context);
+}
+
 /* Nothing may be added up or multiplied past INT64_MAX on the way to an answer. */
 Test(errors, hostile_sizes_do_not_overflow)
 {
@@ -549,5 +606,13 @@ Test(errors, hostile_sizes_do_not_overflow)
                   atn_status_name(status));
         atn_plan_free(plan);
     }
+    /* few queries, of more keys than there are bytes */
+    desc = atn_attention_defaults(ATN_SIMA, ATN_F32);
+    atn_cost cost;
+    cr_expect_eq(atn_attention_cost(context, &desc,
+                                    &(atn_attention_shape){1, 1, 4, 8, 8, INT64_C(1) << 60}, &cost),
+                 ATN_ERR_SHAPE);
+    cr_expect(strstr(atn_last_error(context), "the shape does not fit"), "%s",
+              atn_last_error(context));
     atn_context_free(context);
 }

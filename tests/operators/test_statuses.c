@@ -52,6 +52,7 @@ typedef struct {
     atn_plan *plan;
     atn_tensor views[T_COUNT];
     bool gone[T_COUNT];
+    int also; /* a parameter's slot whose gradient is asked for, too; 0: none */
 } valid_call;
 
 static valid_call right_call(attention_run *r, atn_plan *plan)
@@ -134,6 +135,8 @@ static void expect(atn_context *context, valid_call *c, atn_status status, const
     atn_gradients g = {.q = view(c, T_GRAD_Q), .k = view(c, T_GRAD_K), .v = view(c, T_GRAD_V)};
     if (slot)
         g.parameters[slot - SLOT_PARAMETERS] = gradient;
+    if (c->also)
+        g.parameters[c->also - SLOT_PARAMETERS] = &c->run->gradients[c->also].view;
     poison_gradients(c->run);
     atn_status got = atn_attention_backward(c->plan, &inputs, view(c, T_DOUT), &g, NULL);
     bool right = status == ATN_OK ? got >= 0 && got != ATN_NONFINITE /* or ATN_NOT_CONVERGED */
@@ -197,6 +200,12 @@ static void check_parameters(atn_context *context, attention_run *r, atn_plan *p
         expect(context, &c, ATN_ERR_ALIAS, "a parameter's gradient over v", slot, &wrong);
         wrong = t, wrong.data = atn_attention_parameter(&desc, (atn_parameter)p)->data;
         expect(context, &c, ATN_ERR_ALIAS, "a parameter's gradient over it", slot, &wrong);
+        for (c.also = SLOT_PARAMETERS; c.also < slot; c.also++) {
+            wrong = t, wrong.data = r->gradients[c.also].view.data;
+            if (r->gradients[c.also].memory)
+                expect(context, &c, ATN_ERR_ALIAS, "a parameter's gradient over another's", slot,
+                       &wrong);
+        }
     }
 }
 

@@ -814,6 +814,10 @@ Test(attention, soft_statuses)
     w.desc.sampling.indices = twice;
     cr_expect(ref_attention(&w.p, out) == ATN_SINGULAR && isnan(out[0]));
     cr_expect(ref_attention_derivative(&w.p, &directions, out) == ATN_SINGULAR && isnan(out[0]));
+    w.desc.sampling.indices = named_tokens; /* of the first head two are the same */
+    memcpy(w.q + named_tokens[1] * D, w.q + named_tokens[0] * D, D * sizeof *w.q);
+    cr_expect(ref_attention(&w.p, out) == ATN_SINGULAR && isnan(out[0]) &&
+              isfinite(out[(B * H - 1) * GRID * DV]));
     w.desc.inverse = paper;
     w.desc.sampling.indices = outside;
     cr_expect(ref_attention(&w.p, out) == ATN_ERR_VALUE, "no such token");

@@ -62,6 +62,20 @@ Test(conditioning, of_one_number)
     }
 }
 
+/* Y = gamma^2 q/|q| (k v/|k v|): of one token the signs, which no change reaches. */
+Test(conditioning, of_a_parameter)
+{
+    attention_choice choice = {.op = ATN_XNORM,
+                               .dtype = ATN_F64,
+                               .shape = {1, 1, 1, 1, 1, 0},
+                               .optional = true,
+                               .seed = 5};
+    attention_case c = attention_case_make(&choice);
+    double kappa = condition(&c, 2);
+    cr_expect(fabs(kappa - 3) < 1e-3, "%.9g, expected 3", kappa);
+    attention_case_free(&c);
+}
+
 /* The norm of the derivative along q and v with random signs, relative to the output. */
 static double derivative_condition(const attention_case *c, uint64_t seed)
 {
@@ -127,6 +141,15 @@ Test(conditioning, of_inverses)
      * at mu = 1.6, times 1.6, over the other mode's f = 1/0.4: 2^20 */
     kappa = ref_inverse_condition(&paper, 2, a, 2 / (1.6 * 1.6));
     cr_expect(fabs(kappa / 0x1p20 - 1) < 1e-3, "%.17g", kappa);
+    /* one step from 1 / 1.6^2: mu f' + f at mu = 0.4, times 1.6 / 0.4, over f = 1/1.6 at 1.6 */
+    paper.iterations = 1;
+    kappa = ref_inverse_condition(&paper, 2, a, 1 / (1.6 * 1.6));
+    cr_expect(fabs(kappa - 5.6875) < 1e-12, "%.17g", kappa);
+    /* f = alpha (2 - alpha mu): |mu f'| + f = 2 alpha at mu = 0.4, times 1.6 / 0.4, over f there */
+    atn_inverse_desc schulz = atn_inverse_defaults(ATN_INVERSE_NEWTON_SCHULZ);
+    schulz.alpha = 0.5, schulz.iterations = 1;
+    kappa = ref_inverse_condition(&schulz, 2, a, 0);
+    cr_expect(fabs(kappa - 4 / 0.9) < 1e-5, "%.17g", kappa);
 }
 
 /* The bottlenecks against definitions from elsewhere. */
@@ -229,6 +252,61 @@ Test(conditioning, equal_rows_are_trivial)
         double *want = expect(&c);
         bool trivial;
         cr_expect(judge(&c, want, want, 2, 1e-6, &trivial) == REF_PASS && trivial, "row %d", i);
+        /* rows 1.5e-5 from their mean, which passes if the tolerance is 10 times 2 1e-6 */
+        for (int64_t j = 0; j < 36 * 8; j++)
+            want[j] *= j / 8 % 2 ? 1 + 1.5e-5 : 1 - 1.5e-5;
+        cr_expect(judge(&c, want, want, 2, 1e-6, &trivial) == REF_PASS && trivial, "row %d", i);
+        judge(&c, want, want, 1, 1e-6, &trivial);
+        cr_expect_eq(trivial, rows[i].op == ATN_SOFTMAX, "row %d: the mean of V", i);
+        free(want);
+        attention_case_free(&c);
+    }
+}
+
+/* The rows are 20 roundings from the mean of V over the keys of their own batch entry: each other's
+ * mean row fails, and that mean does not. */
+Test(conditioning, means_are_of_the_keys_that_are_not_padding)
+{
+    enum { N = 12, D = 4 };
+    attention_choice choice = {.op = ATN_SOFTMAX,
+                               .dtype = ATN_F64,
+                               .shape = {2, 1, N, D, D, 0},
+                               .padding = true,
+                               .seed = 3};
+    attention_case c = attention_case_make(&choice);
+    cr_assert(memcmp(c.key_mask, c.key_mask + N, N) != 0);
+    for (int head = 0; head < 2; head++) {
+        double want[N * D], ratio;
+        for (int col = 0; col < D; col++) {
+            double sum = 0, count = 0;
+            for (int j = 0; j < N; j++)
+                if (c.key_mask[head * N + j])
+                    sum += c.v[(head * N + j) * D + col], count++;
+            for (int i = 0; i < N; i++)
+                want[i * D + col] = sum / count * (i % 2 ? 1 + 2e-5 : 1 - 2e-5);
+        }
+        ref_difference none = ref_compare_f64(N, D, want, D, want, D);
+        bool trivial = false;
+        cr_expect(ref_judge_head(&c, head, &none, want, 1, 1e-6, &ratio, &trivial) == REF_PASS &&
+                      trivial,
+                  "head %d", head);
+    }
+    attention_case_free(&c);
+}
+
+/* There are no rows, or no keys, to be told apart. */
+Test(conditioning, one_token_or_one_key_is_not_trivial)
+{
+    for (int keys = 0; keys < 2; keys++) {
+        attention_choice choice = {.op = ATN_SOFTMAX,
+                                   .dtype = ATN_F64,
+                                   .shape = {1, 1, keys ? 12 : 1, 4, 4, keys ? 1 : 12},
+                                   .seed = 3};
+        attention_case c = attention_case_make(&choice);
+        double *want = expect(&c);
+        bool trivial = true;
+        cr_expect(judge(&c, want, want, 2, 1e-6, &trivial) == REF_PASS && !trivial, "one %s",
+                  keys ? "key" : "token");
         free(want);
         attention_case_free(&c);
     }

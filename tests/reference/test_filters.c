@@ -111,6 +111,20 @@ Test(filters, small_eigenvalues)
             }
 }
 
+/* So many steps that cosh N a overflows: e is 0 within the interval, and f the inverse. */
+Test(filters, any_degree_within_the_interval)
+{
+    for (int i = 4; i < 7; i++)
+        for (int from_matrix = 0; from_matrix < 2; from_matrix++)
+            for (double mu = 2 * low; mu < high; mu *= 1.7) {
+                ref_iteration it = make(&rows[i], from_matrix);
+                double e = ref_iteration_error(&it, 40, mu), f = ref_iteration_filter(&it, 40, mu);
+                cr_expect(e == 0 && fabs(mu * f - 1) <= 2 * DBL_EPSILON,
+                          "%s %d mu=%g: e = %g, y = %.17g", rows[i].name, from_matrix, mu, e,
+                          mu * f);
+            }
+}
+
 /* On [low, high] Chebyshev stays within 1 / T_N(1 / d) and reaches it at both ends; no power of the
  * same degree does. */
 Test(filters, chebyshev_is_minimax)
