@@ -85,6 +85,8 @@ SPOIL(x_overlaps, c->x.row_stride = c->x.cols - 1)
 SPOIL(x_unknown_dtype, c->x.dtype = (atn_dtype)9)
 SPOIL(y_dtype, c->y.dtype = ATN_F32)
 SPOIL(y_width, c->y.cols -= 1)
+SPOIL(y_heads, c->y = atn_tensor_dense(memory[1], ATN_F64, 1, 2, N, D))
+SPOIL(y_batch, c->y = atn_tensor_dense(memory[1], ATN_F64, 2, 1, N, D))
 SPOIL(out_dtype, c->out.dtype = ATN_F32)
 SPOIL(out_rows, c->out.rows -= 1)
 SPOIL(out_cols, c->out.cols -= 1)
@@ -153,6 +155,8 @@ Test(errors, gaussian_cross)
         {"out null", out_null, ATN_ERR_NULL, "out:"},
         {"y in f32", y_dtype, ATN_ERR_DTYPE, "y is f32, expected f64"},
         {"y too narrow", y_width, ATN_ERR_SHAPE, "y: cols is 2, expected 3"},
+        {"y of two heads", y_heads, ATN_ERR_SHAPE, "y: heads is 2, expected 1"},
+        {"y of a batch of two", y_batch, ATN_ERR_SHAPE, "y: batch is 2, expected 1"},
         {"out too short", out_rows, ATN_ERR_SHAPE, "out: rows"},
         {"out too narrow", out_cols, ATN_ERR_SHAPE, "out: cols"},
         {"out on x", out_on_x, ATN_ERR_ALIAS, "out overlaps x"},
@@ -162,6 +166,15 @@ Test(errors, gaussian_cross)
     };
     RUN_TABLE("gaussian_cross", rows, fill_kernel, run_cross);
     cr_expect_eq(atn_gaussian_cross(NULL, ATN_DISTANCE_DIRECT, 1, NULL, NULL, NULL), ATN_ERR_NULL);
+    /* an output without columns overlaps nothing, whatever its stride */
+    atn_context *context = fixture_context(1, NULL);
+    atn_tensor x = atn_tensor_dense(memory[0], ATN_F64, 1, 1, N, D), none = x, out = x;
+    none.rows = out.cols = 0;
+    cr_expect_eq(fixture_device() == ATN_CPU
+                     ? atn_gaussian_cross(context, ATN_DISTANCE_DIRECT, 1, &x, &none, &out)
+                     : ATN_OK,
+                 ATN_OK, "%s", atn_last_error(context));
+    atn_context_free(context);
 }
 
 SPOIL(sampling_unknown, c->sampling.kind = ATN_SAMPLING_COUNT)
@@ -171,6 +184,7 @@ SPOIL(grid_overflow, c->sampling.height = c->sampling.width = INT64_MAX / 2)
 SPOIL(stride_zero, c->sampling.stride = 0)
 SPOIL(stride_negative, c->sampling.stride = -2)
 SPOIL(stride_tall, c->sampling.stride = 4)
+SPOIL(stride_wide, c->sampling.height = c->sampling.stride = SIDE; c->sampling.width = 3)
 SPOIL(window_zero, c->sampling.kind = ATN_SAMPLING_WINDOW; c->sampling.stride = 0)
 SPOIL(first_none, c->sampling.kind = ATN_SAMPLING_FIRST; c->sampling.count = 0)
 SPOIL(first_many, c->sampling.kind = ATN_SAMPLING_FIRST; c->sampling.count = N + 1)
@@ -183,6 +197,13 @@ static int64_t index_high[] = {0, N, 1}, index_low[] = {0, 1, -1};
 SPOIL(indices_high, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = index_high)
 SPOIL(indices_low, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = index_low)
 
+/* Numbers are looked at a few hundred at a time. */
+enum { MANY = 300, FAR = 290 };
+static int64_t index_far[MANY] = {[FAR] = -1};
+
+SPOIL(indices_far, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = index_far;
+      c->sampling.count = c->x.rows = MANY; c->x.cols = c->x.row_stride = 1)
+
 static void conv_weights(wrong_call *c, int64_t window)
 {
     c->sampling.kind = ATN_SAMPLING_CONV_CODE;
@@ -193,6 +214,7 @@ SPOIL(weights_window, conv_weights(c, 3))
 SPOIL(weights_dtype, conv_weights(c, 4); c->sampling.weights.dtype = ATN_F32)
 SPOIL(weights_gaps, conv_weights(c, 4); c->sampling.weights.row_stride = 5;
       c->sampling.weights.head_stride = 20)
+SPOIL(weights_apart, conv_weights(c, 4); c->sampling.weights.head_stride = 13)
 SPOIL(norm_wide, conv_weights(c, 4);
       c->sampling.norm_weight = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 1, D + 1))
 SPOIL(bias_f32, conv_weights(c, 4);
@@ -251,7 +273,8 @@ Test(errors, sample)
         {"grid overflows", grid_overflow, ATN_ERR_SHAPE, "does not hold"},
         {"stride 0", stride_zero, ATN_ERR_VALUE, "stride 0"},
         {"stride negative", stride_negative, ATN_ERR_VALUE, "stride -2"},
-        {"stride over the grid", stride_tall, ATN_ERR_SHAPE, "stride 4 is larger"},
+        {"stride over the height", stride_tall, ATN_ERR_SHAPE, "stride 4 is larger"},
+        {"stride over the width", stride_wide, ATN_ERR_SHAPE, "stride 4 is larger"},
         {"window 0", window_zero, ATN_ERR_VALUE, "stride is 0"},
         {"first 0", first_none, ATN_ERR_SHAPE, "0 landmarks"},
         {"first n + 1", first_many, ATN_ERR_SHAPE, "13 landmarks, expected 1 to 12"},
@@ -259,10 +282,12 @@ Test(errors, sample)
         {"n + 1 indices", indices_many, ATN_ERR_SHAPE, "13 landmarks"},
         {"index n", indices_high, ATN_ERR_VALUE, "index 1 is 12, expected 0 to 11"},
         {"index -1", indices_low, ATN_ERR_VALUE, "index 2 is -1"},
+        {"index -1 after many", indices_far, ATN_ERR_VALUE, "index 290 is -1, expected 0 to 299"},
         {"weights missing", weights_missing, ATN_ERR_SHAPE, "sampling weights"},
         {"weights' window", weights_window, ATN_ERR_SHAPE, "weights: cols is 3, expected 4"},
         {"weights in f32", weights_dtype, ATN_ERR_DTYPE, "weights is f32"},
         {"weights with gaps", weights_gaps, ATN_ERR_STRIDE, "weights is not dense"},
+        {"weights apart", weights_apart, ATN_ERR_STRIDE, "weights is not dense"},
         {"norm_weight too wide", norm_wide, ATN_ERR_SHAPE, "norm_weight: cols is 4, expected 3"},
         {"norm_bias in f32", bias_f32, ATN_ERR_DTYPE, "norm_bias is f32"},
         {"greedy 0", chosen_none, ATN_ERR_SHAPE, "0 landmarks"},
@@ -343,6 +368,7 @@ SPOIL(rcond_large, c->inverse.rcond = 1.5)
 SPOIL(jitter_nan, c->inverse.jitter = NAN)
 SPOIL(not_square, c->x.cols = 3)
 SPOIL(not_symmetric, ((double *)c->x.data)[1] += 1e-15)
+SPOIL(nan_above, ((double *)c->x.data)[1] = NAN)
 SPOIL(row_gaps, c->x.rows = c->x.cols = c->out.rows = c->out.cols = 3;)
 SPOIL(trace_short, c->traced = true; c->trace.capacity = 20)
 SPOIL(trace_no_pinv, c->traced = true; c->trace.capacity = 21;
@@ -379,6 +405,7 @@ Test(errors, inverse)
         {"x null", out_null, ATN_ERR_NULL, "x:"},
         {"a not square", not_square, ATN_ERR_SHAPE, "a: cols is 3, expected 4"},
         {"a not symmetric", not_symmetric, ATN_ERR_VALUE, "matrix (0, 0) is not symmetric"},
+        {"NaN on one side", nan_above, ATN_ERR_VALUE, "matrix (0, 0) is not symmetric"},
         {"rows with gaps", row_gaps, ATN_ERR_STRIDE, "side by side"},
         {"x in f32", out_dtype, ATN_ERR_DTYPE, "x is f32"},
         {"x too short", out_rows, ATN_ERR_SHAPE, "x: rows is 3"},

@@ -340,5 +340,9 @@ Test(inverse_apply, refuses)
     cr_expect_eq(atn_inverse_apply(context, &desc, &ta, &tw, &ty, NULL), ATN_ERR_ALIAS);
     tw.batch = ty.batch = 0;
     cr_expect_eq(atn_inverse_apply(context, &desc, &none, &tw, &ty, NULL), ATN_OK);
+    atn_inverse_info info = {.rank = 7};
+    atn_tensor empty = atn_tensor_dense(NULL, ATN_F64, 1, 1, 0, 0);
+    cr_expect_eq(atn_inverse_apply(context, &desc, &empty, &empty, &empty, &info), ATN_OK);
+    cr_expect_eq(info.rank, 0, "a matrix without rows has an info, too");
     atn_context_free(context);
 }

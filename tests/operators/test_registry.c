@@ -247,9 +247,14 @@ Test(registry, counts_of_soft)
     desc.gradient = ATN_GRADIENT_PSEUDO;
     cr_expect_eq(cost_of(context, &desc, &shape).backward_flops,
                  6 * (backward - newton + (9 + 10) * 15625 + 2 * 625));
+    /* 9 m^3; the pseudo-inverse, and 2 products for the residual */
+    cr_expect_eq(cost_of(context, &desc, &shape).flops,
+                 6 * (pool + distances + (9 + 2 + 4) * 15625 + products));
     desc.inverse = atn_inverse_defaults(ATN_INVERSE_CHOLESKY);
     desc.gradient = ATN_GRADIENT_CLOSED;
     cr_expect_eq(cost_of(context, &desc, &shape).backward_flops, 6 * (backward - newton + 15625));
+    cr_expect_eq(cost_of(context, &desc, &shape).flops,
+                 6 * (pool + distances + (1 + 4) * 15625 + products));
     desc.inverse = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     /* A residual that the operator does not have costs nothing, whatever its sizes say. */
     desc.residual.rows = desc.residual.cols = 3;
