@@ -98,6 +98,21 @@ Test(cutoffs, eigenvalues_and_pivots)
     atn_context_free(context);
 }
 
+/* With an rcond of 1 no pivot is above the cut; the first is kept, as LAPACK keeps it. */
+Test(cutoffs, the_first_pivot)
+{
+    static const int64_t sizes[] = {5, 400, 401};
+    atn_context *context;
+    cr_assert_eq(atn_context_create(&(atn_context_options){.threads = 1}, &context), ATN_OK);
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_PIVOTED_CHOLESKY);
+    desc.rcond = 1;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int64_t rank = rank_of(context, &desc, ATN_F64, sizes[i], 1, true);
+        cr_expect_eq(rank, 1, "m=%ld: rank %ld", (long)sizes[i], (long)rank);
+    }
+    atn_context_free(context);
+}
+
 /* The plan's factor has the rcond of its description: landmarks of which one is nearly another. */
 Test(cutoffs, rcond_of_an_operator)
 {

@@ -131,6 +131,8 @@ Test(inverse_backward, steps)
     atn_context *context = fixture_context(2, NULL);
     double a[COUNT * SIZE], dx[COUNT * SIZE], e[COUNT * SIZE], da[COUNT * SIZE], worst = 0;
     make_matrices(3, a);
+    for (int i = 0; i < SIZE; i++) /* of the same spectrum and norm, with entries of both signs */
+        a[SIZE + i] *= (i / M + i % M) % 2 ? -1 : 1;
     data_normal(50, COUNT * SIZE, dx);
     for (int method = 0; method <= ATN_INVERSE_NR_SOFTPP; method++)
         for (int steps = 0; steps <= 8; steps += 2)

@@ -264,6 +264,26 @@ Test(inverse_trace, one_trace_per_matrix)
     atn_context_free(context);
 }
 
+/* Of A = 0 every error is 0, relative ones too. */
+Test(inverse_trace, the_zero_matrix)
+{
+    atn_context *context = fixture_context(1, NULL);
+    guarded ga = guarded_make(ATN_F64, GUARDED_DENSE, 1, 1, M, M);
+    guarded gx = guarded_make(ATN_F64, GUARDED_DENSE, 1, 1, M, M);
+    double values[ATN_METRIC_COUNT] = {-1, -1, -1, -1, -1, -1};
+    atn_trace trace = {.capacity = 1, .pinv = zero, .projector = zero};
+    for (int i = 0; i < ATN_METRIC_COUNT; i++)
+        trace.values[i] = &values[i];
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_EIG);
+    guarded_set(&ga, zero);
+    cr_expect_geq((int)fixture_inverse(context, &desc, &ga, &gx, NULL, &trace), 0);
+    for (int i = 0; i < ATN_METRIC_COUNT; i++)
+        cr_expect_eq(values[i], 0, "%s: %g", atn_metric_name((atn_metric)i), values[i]);
+    guarded_free(&gx);
+    guarded_free(&ga);
+    atn_context_free(context);
+}
+
 Test(inverse_trace, names)
 {
     static const char *const names[] = {"residual",           "inverse_error",   "range_residual",

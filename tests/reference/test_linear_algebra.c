@@ -271,6 +271,9 @@ Test(linear_algebra, pinv_of_what_rounding_hides)
               (int)rank);
     cr_expect(ref_symmetric_pinv(2, a, 0, x, NULL, &rank, NULL) == ATN_BELOW_FLOOR && rank == 2,
               "symmetric rank=%d", (int)rank);
+    double four[16] = {[0] = 1, [5] = 1, [10] = 1, [15] = 3 * UNIT_ROUNDOFF}, inverse[16];
+    cr_expect(ref_pinv(4, 4, four, 0, inverse, &rank, NULL) == ATN_BELOW_FLOOR && rank == 4,
+              "3 u of n = 4: rank=%d", (int)rank);
 }
 
 /* Far above the floor, but with a cut between what two routes find. */
@@ -311,6 +314,16 @@ Test(linear_algebra, condition_and_norm)
               "(3 4): %g", norm);
     cr_expect(ref_condition(1, 2, wide, &condition, &apart) == ATN_OK && condition == 1,
               "(3 4): %g", condition);
+    /* n u is relative to the longer side */
+    double second[3], third[3], tall[3 * 40];
+    cr_assert(latms(40, 3, 3, 10, 2, tall, sigma) == ATN_OK);
+    cr_assert(ref_singular_values(40, 3, tall, third, &apart) == ATN_OK);
+    cr_assert(ref_svd(REF_DGESVJ, 40, 3, tall, NULL, second, NULL) == ATN_OK);
+    double most = 0;
+    for (int i = 0; i < 3; i++)
+        most = fmax(most, fabs(third[i] - second[i]));
+    cr_expect(most > 0 && fabs(apart / (most / third[0] / (40 * UNIT_ROUNDOFF)) - 1) < 1e-12,
+              "%g of %g", apart, most);
     for (double want = 1; want < 1e13; want *= 1e3) {
         cr_assert(latms(100, 100, 3, want, 2, a, sigma) == ATN_OK);
         atn_status status = ref_condition(100, 100, a, &condition, &apart);
