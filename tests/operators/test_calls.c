@@ -249,11 +249,11 @@ Test(calls, overflow_in_backward_spoils_its_own_head_only)
     atn_context_free(context);
 }
 
-/* How many queries and keys the one head has, and the exponents of powers of two that its tokens
- * and linformer's E and F are multiplied by. With V small dV is the first gradient to overflow,
- * with V large dQ or dK, depending on Q and K. */
+/* How many queries and keys each head has (heads: 0 for one), and the exponents of powers of two
+ * that its tokens and linformer's E and F are multiplied by. With V small dV is the first gradient
+ * to overflow, with V large dQ or dK, depending on Q and K. */
 typedef struct {
-    int64_t queries, keys;
+    int64_t queries, keys, heads;
     int q, k, v, projections;
     bool cross, padding;
 } sized;
@@ -277,7 +277,7 @@ static bool overflow_is_reported(atn_context *context, int op, int variant, cons
     attention_choice choice = {.op = (atn_operator)op,
                                .variant = variant,
                                .dtype = ATN_F32,
-                               .shape = {1, 1, s->queries, 5, 5, s->keys},
+                               .shape = {1, s->heads ? s->heads : 1, s->queries, 5, 5, s->keys},
                                .cross = s->cross,
                                .padding = s->padding,
                                .sampling = ATN_SAMPLING_CONV_CODE,
@@ -299,9 +299,11 @@ static bool overflow_is_reported(atn_context *context, int op, int variant, cons
     bool overflowed = status == ATN_NONFINITE;
     for (int slot = 0; slot < SLOT_PARAMETERS; slot++) {
         const guarded *t = &r.gradients[slot];
-        int64_t finite = 0, all = t->memory ? t->view.rows * t->view.cols : 0;
+        int64_t size = t->view.rows * t->view.cols, finite = 0;
+        int64_t all = t->memory ? t->view.heads * size : 0;
         for (int64_t i = 0; i < all; i++)
-            finite += isfinite(guarded_at(t, 0, 0, i / t->view.cols, i % t->view.cols)) != 0;
+            finite += isfinite(guarded_at(t, 0, i / size, i % size / t->view.cols,
+                                          i % t->view.cols)) != 0;
         cr_expect(status >= 0 && finite == (overflowed ? 0 : all),
                   "%s, Q 2^%d, K 2^%d, V 2^%d, dY 2^%g: %s, and %d of %d numbers of %s are finite",
                   attention_case_label(&c), s->q, s->k, s->v, exponent, atn_status_name(status),
@@ -323,6 +325,7 @@ Test(calls, whichever_gradient_overflows_is_reported, .timeout = 120)
         {.queries = 150, .q = 20, .k = -20, .v = 20, .cross = true},
         {.queries = 150, .k = 20, .v = -20, .cross = true},
         {.queries = 150, .k = -20, .v = -20, .projections = 20, .cross = true},
+        {.queries = 20, .heads = 2, .k = 20, .projections = -20, .cross = true}, /* E is shared */
         {.queries = 150, .keys = 1, .v = -20, .cross = true},
         {.queries = 150, .keys = 1, .v = 20, .cross = true},
         {.queries = 1, .keys = 150, .v = 20, .cross = true},
@@ -341,7 +344,8 @@ Test(calls, whichever_gradient_overflows_is_reported, .timeout = 120)
         for (int k = 0; k < SIZED * info->variant_count; k++) {
             const sized *s = &sizes[k % SIZED];
             if ((s->padding && !(info->capabilities & ATN_CAN_MASK)) ||
-                (s->keys && !(info->capabilities & ATN_CAN_CROSS)))
+                (s->keys && !(info->capabilities & ATN_CAN_CROSS)) ||
+                (s->heads && op != ATN_LINFORMER)) /* only its heads share a parameter here */
                 continue;
             double finite = 90, overflow = 128;
             for (int i = 0; i < HALVINGS; i++) {
@@ -691,6 +695,41 @@ Test(calls, a_plan_keeps_what_its_last_forward_left)
         atn_plan_free(plan);
         attention_placed_close(&p);
         attention_placed_close(&before);
+        attention_run_free(&first);
+        attention_run_free(&run);
+        attention_run_free(&want);
+        attention_case_free(&c);
+        attention_case_free(&other);
+    }
+    atn_context_free(context);
+}
+
+/* A head that is finite, and then has NaN: what the first call left of it takes no part in what
+ * heads share (nystromformer: the largest norm). */
+Test(calls, what_a_nan_head_was_does_not_matter)
+{
+    atn_context *context = fixture_context(2, NULL);
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT && fixture_device() == ATN_CPU;
+         op = fixture_next(op)) {
+        attention_case other = case_after_forward(op, 0, USUAL),
+                       c = case_after_forward(op, 0, USUAL);
+        for (int64_t i = 0; i < c.shape.tokens * c.shape.dim; i++)
+            other.q[i] *= 8;
+        c.q[0] = NAN;
+        attention_run want = attention_run_make(&c, 0), run = attention_run_make(&c, 0);
+        attention_run first = attention_run_make(&other, 0);
+        attention_placed p, before;
+        atn_plan *plan;
+        cr_expect_eq(attention_run_forward(&want, context), ATN_NONFINITE);
+        attention_run_place(&first, context, &before);
+        attention_run_place(&run, context, &p);
+        cr_assert_eq(atn_attention_plan(context, &p.desc, &c.shape, &plan), ATN_OK);
+        cr_expect(atn_attention_forward(plan, &before.inputs, &before.out, NULL) >= 0);
+        cr_expect_eq(atn_attention_forward(plan, &p.inputs, &p.out, NULL), ATN_NONFINITE);
+        atn_plan_free(plan);
+        attention_placed_close(&p);
+        attention_placed_close(&before);
+        cr_expect(guarded_same_bits(&want.out, &run.out), "%s", attention_case_label(&c));
         attention_run_free(&first);
         attention_run_free(&run);
         attention_run_free(&want);
