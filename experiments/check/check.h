@@ -473,6 +473,8 @@ atn_status dense_soft_gradient(atn_context *context, const attention_case *c,
 /* The heads, rows or columns that are wrong in a result that FAILs, if the rest is right: "batch 0,
  * head 1 alone: rows 64 to 127: zero"; to be freed. Null: no part alone is wrong. */
 char *where_wrong(const subject *s, result_kind kind, const result_verdict *v);
+/* Whether few rows or columns of a head are wrong, the rest being as right as good kernels are. */
+bool is_wrong_in_part(const yardstick *y, const bounds *b, const double *got);
 /* "batch 0, head 1"; a parameter's matrices are for the whole batch. To be freed. */
 char *where_head(const subject *s, result_kind kind, int64_t head);
 

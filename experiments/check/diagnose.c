@@ -275,9 +275,10 @@ typedef enum { NARROW_VALUES, NARROW_SUMS } narrow_part;
 /* How near a result is to one in a type. distance: the factor between its error and what the type
  * reaches, at least 1; infinity where the error is much larger or smaller, or has a structure that
  * roundings do not have. explains: the error must also be like that of rounding to nearest, because
- * the allowance for truncation would admit a mistake of the same size. Narrow sums never explain a
- * result: their error may have any size between that of few roundings and that of many, and a
- * mistake may have any size, too. They are only named as likely, and not if the error has a
+ * the allowance for truncation would admit a mistake of the same size, and it must not be that of a
+ * few rows or columns alone, because a narrower type rounds the others, too. Narrow sums never
+ * explain a result: their error may have any size between that of few roundings and that of many,
+ * and a mistake may have any size, too. They are only named as likely, and not if the error has a
  * structure. */
 typedef struct {
     double distance;
@@ -338,7 +339,9 @@ static nearness nearness_to_type(const diagnosis *d, atn_dtype type, narrow_part
         double distance = fmax(fmax(factor, 1 / factor_of(&least, got)), 1);
         bool good = is_like(most, factor, part == NARROW_SUMS, got) && distance < most_factor;
         n.distance = fmax(n.distance, good ? distance : INFINITY);
-        n.explains &= part == NARROW_VALUES && good && is_like(most, factor, true, got);
+        yardstick claimed = head_yardstick(d->s, d->kind, d->v, i);
+        n.explains &= part == NARROW_VALUES && good && is_like(most, factor, true, got) &&
+                      !is_wrong_in_part(&claimed, &d->v->bounds[i], got);
     }
     claim_free(&v);
     return n;

@@ -558,11 +558,34 @@ static int make_contexts(const program_options *s, contexts *to)
     return EXIT_ENVIRONMENT;
 }
 
+/* An option of the Gaussian kernel that is given although none of the operators has such a kernel:
+ * it would be ignored. Null: there is none. */
+static const char *ignored_option(const program_options *s)
+{
+    bool scale = false, distance = false;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++) {
+            bool named = options_include_variant(s, info, variant);
+            scale |= named && scale_is_of(info->op);
+            distance |= named && distance_is_of(info->op);
+        }
+    }
+    return s->scale != ATN_SCALE_HEAD && !scale              ? "scale"
+           : s->distance != ATN_DISTANCE_DIRECT && !distance ? "distance"
+                                                             : NULL;
+}
+
 int emit_cases(const program_options *s)
 {
     case_plan plan;
     contexts with = {0};
     int code = case_plan_read(s, &plan);
+    const char *ignored = ignored_option(s);
+    if (code == EXIT_PASS && ignored) {
+        report_error("--%s: none of these operators takes it", ignored);
+        code = EXIT_USAGE;
+    }
     if (code == EXIT_PASS && s->check.parameters.count && s->operators.count != 1) {
         report_error("--param: expected one --operator, whose parameters they are");
         code = EXIT_USAGE;

@@ -65,15 +65,25 @@ static char *lines_text(const lines *l, const char *what)
                        l->first, l->last, state);
 }
 
+/* Whether some rows or columns, at most half of them, are wrong, and the rest is right. */
+static bool are_few(const lines *l)
+{
+    return l->wrong > 0 && 2 * l->wrong <= l->count && l->rest_passes;
+}
+
+bool is_wrong_in_part(const yardstick *y, const bounds *b, const double *got)
+{
+    lines rows = examine(y, b, got, false), columns = examine(y, b, got, true);
+    return are_few(&rows) || are_few(&columns);
+}
+
 static const char all_zero[] = "zero throughout", all_nonfinite[] = "NaN or infinity throughout";
 
 /* The part of a head that is wrong; null: no part by itself. */
 static char *head_text(const yardstick *y, const bounds *b, const double *got)
 {
     lines rows = examine(y, b, got, false), columns = examine(y, b, got, true);
-    bool few_rows = rows.wrong > 0 && 2 * rows.wrong <= rows.count && rows.rest_passes;
-    bool few_columns =
-        columns.wrong > 0 && 2 * columns.wrong <= columns.count && columns.rest_passes;
+    bool few_rows = are_few(&rows), few_columns = are_few(&columns);
     bool by_columns =
         few_columns && (!few_rows || columns.wrong * rows.count < rows.wrong * columns.count);
     if (few_rows || few_columns)

@@ -381,6 +381,8 @@ Test(check_emit, what_cannot_be_combined_is_refused)
         {"--dtype f32,f16", "--dtype: several"},
         {"--param stride=2", "expected one --operator"},
         {"--operator soft --masks causal", "soft: it has no causal form"},
+        {"--operator softmax,sima --scale 0.5", "--scale: none of these operators"},
+        {"--operator softmax,rff --distance expanded", "--distance: none of these operators"},
     };
     cr_assert_eq(npy_write(".", "q.npy", ATN_F32, 2, shape, numbers), EXIT_PASS);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
