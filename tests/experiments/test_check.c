@@ -248,6 +248,34 @@ Test(check, ill_conditioned_problems_are_held_against_the_library)
     release(&s);
 }
 
+/* Nor is one of the steps that is left out, though roundings of the inverse might err as much. */
+Test(check, an_ill_conditioned_inverse_hides_no_missing_step)
+{
+    subject s = problem_of(ATN_SOFT, 2, ATN_F32);
+    atn_context *context = make_context();
+    result_verdict v;
+    finding findings[MOST_FINDINGS];
+    for (int64_t i = 0; i < attention_case_queries(&s.c); i++)
+        s.c.q[i] /= 6; /* tokens that are nearly equal */
+    s.c.reference.inverse = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    s.judged = s.c;
+    s.c.reference.inverse.iterations--;
+    give_output(&s);
+    s.c.reference.inverse.iterations++;
+    cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+    cr_expect_neq(v.verdict, REF_FAIL, "%g", v.heads[0].ratio);
+    int count = explain_result(context, &s, RESULT_OUTPUT, &v, findings);
+    cr_expect_eq(v.verdict, REF_FAIL, "error %g, reachable %g",
+                 v.heads[0].difference.relative_frobenius, v.heads[0].reachable);
+    cr_expect(count && strcmp(findings[0].text, "iterations=19") == 0, "%s",
+              count ? findings[0].text : "nothing");
+    while (count > 0)
+        free(findings[--count].text);
+    result_verdict_free(&v);
+    atn_context_free(context);
+    release(&s);
+}
+
 /* ---- Both sides of every bound ---- */
 
 /* Walsh functions of 0 .. 511: signs, orthogonal to each other and, but for the 0th, to ones; of
