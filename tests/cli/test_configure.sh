@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # test_configure.sh SOURCE: `meson setup` refuses machines and libraries that attnum does not support, and
-# says what it needs instead.
+# says what it needs instead; and a wheel carries every file that an installed program reads.
 set -u
 source=$1
 folder=$(mktemp -d) || exit 3
@@ -52,5 +52,29 @@ fi
 # What their headers define where they are built that way.
 refused blas 'a BLAS whose integers are int' -Dc_args=-DOPENBLAS_USE64BITINT
 refused lapacke 'a LAPACKE whose integers are int' -Dc_args=-DLAPACK_ILP64
+
+# The options are pyproject.toml's. What is installed without a tag goes next to the program in a wheel.
+if /usr/bin/python3 -c 'import cffi, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    PATH=/usr/bin:$PATH meson setup "$folder/wheel" "$source" -Dcuda=disabled -Dpython=enabled -Dprogram=enabled \
+        -Ddefault_library=static -Dtests=disabled -Dcertify=disabled >"$folder/log" 2>&1 || cat "$folder/log"
+    meson introspect --install-plan "$folder/wheel" >"$folder/plan.json"
+    if /usr/bin/python3 - "$folder/plan.json" <<'END'
+import json, sys
+installed, carried = set(), set()
+plan = json.load(open(sys.argv[1]))
+for row in [row for kind in ("data", "install_subdirs") for row in plan[kind].values()]:
+    for names, folder in ((installed, "/share/attnum/"), (carried, "/attnum/program/")):
+        _, found, name = row["destination"].partition(folder)
+        if found:
+            names.add(name)
+sys.exit(f"not in a wheel: {sorted(installed - carried)}" if installed - carried or not installed else 0)
+END
+    then
+        echo 'ok    wheel: it carries what the installed program reads'
+    else
+        echo 'FAIL  wheel'
+        failures=$((failures + 1))
+    fi
+fi
 echo "$failures checks failed"
 [ "$failures" -eq 0 ]
