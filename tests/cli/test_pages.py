@@ -59,5 +59,7 @@ if f'CMD ["{commands[0]}"]' not in recipe:
     faults.append(f"Containerfile: does not run {commands[0]}")
 faults += [f"Containerfile: no script {name}" for name in re.findall(r"scripts/[\w-]+", recipe)
            if not os.access(SOURCE / name, os.X_OK)]
+if "git" not in re.search(r"packages='(.*?)'", (SOURCE / "scripts/setup").read_text(), flags=re.S)[1].split():
+    faults.append("scripts/setup: without git, which tests call: the container has no other")
 print("\n".join(faults) or f"{len(pages)} pages: links and lists are whole")
 sys.exit(1 if faults else 0)

@@ -95,6 +95,9 @@ def main():
         make(data, made)
         check("without files the tables say so", all(
             f"No {what} recorded yet." in made.read_text() for what in ("GPU run is", "times are", "growth is")))
+        made.write_text(expected)
+        check("a folder that is not there is an error", make(folder / "none", made) == [2, 2])
+        check("after which the tables are as they were", made.read_text() == expected)
         made.write_text("no marks\n")
         check("marks that are missing are an error", make(TABLES, made) == [3, 3])
     return 1 if failed else 0
