@@ -40,6 +40,11 @@ while read -r verb; do
     check "some options of $verb" $?
 done <verbs
 
+# ---- the subjects of bench ----
+awk '/^\.Ss/ { on = $2 == "bench" } on && /^\.Cm .* ,/' "$page" | tr ' ' '\n' | grep '^[a-z]' | sort >of_page
+"$program" bench --help | sed '/^options/,$d; s/^  \([a-z]*\)  .*/\1/p; d' | sort >of_program
+expect_same "the subjects of bench"
+
 # ---- every option, with its argument ----
 {
     while read -r verb; do
