@@ -53,8 +53,8 @@ void print_subject(const subject *s)
     X(INTEGER, batch, "", "from 0", batch)                                                         \
     X(INTEGER, head, "", "from 0", head)                                                           \
     X(TEXT, verdict, "", "on the ratio, by its rule", ref_verdict_name(j->verdict))                \
-    X(REAL_IF, ratio, "", "the largest of all tests, in units of what passes", !isnan(j->ratio),   \
-      j->ratio)                                                                                    \
+    X(REAL_IF, ratio, "", "of the first test that FAILs, or the largest, in units of what passes", \
+      !isnan(j->ratio), j->ratio)                                                                  \
     X(TEXT, test, "", "which one that is", j->rule)                                                \
     X(REAL, error, "", "|yours - wanted|_F / |wanted|_F", d->relative_frobenius)                   \
     X(REAL, digits, "", "-log10 of it, within 0 .. 15.95", d->digits)                              \
@@ -274,8 +274,8 @@ char *ratio_text(const subject *s)
     const ref_threshold *rule = ref_threshold_get(REF_REACH);
     return must_format(
         "error: |yours - wanted|_F / |wanted|_F; expected: what rounding in %s may do at worst;\n"
-        "reachable: what good kernels in %s reach. ratio: the largest of %d tests, of the error as a\n"
-        "whole and of its structure, over what passes; pass below %g, FAIL from %g\n",
+        "reachable: what good kernels in %s reach. ratio: that of the first of %d tests, of the error as\n"
+        "a whole and of its structure, that FAILs, or the largest; pass below %g, FAIL from %g\n",
         subject_precision(s), subject_precision(s), statistic_count, rule->pass, rule->fail);
 }
 

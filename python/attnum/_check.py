@@ -49,10 +49,10 @@ class CheckResult:
 
     verdict   "pass", "marginal", "FAIL", or "skipped": nothing can be said
     ok        whether it passes (pass or marginal); also the object's truth
-    heads     a dict per head and result (output, gradients): batch, head, verdict, ratio (the largest of all tests
-              over what passes), test (which), error |yours - wanted|_F / |wanted|_F, expected (the most that rounding
-              may do), reachable (what good kernels in that type reach), row, col, yours, wanted (the worst element),
-              reason
+    heads     a dict per head and result (output, gradients): batch, head, verdict, ratio (of the first test that
+              FAILs, or the largest, over what passes), test (which), error |yours - wanted|_F / |wanted|_F, expected
+              (the most that rounding may do), reachable (what good kernels in that type reach), row, col, yours,
+              wanted (the worst element), reason
     mistakes  dicts of what a result that FAILs could be instead: mistake, error_left, explains
     results   dicts per result: verdict, answer ("exact" or "baseline"), why
     summary   sizes, operator, version
