@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SOURCE ATTNUM: every link of a page to a file of the sources, and to a heading there, leads somewhere, and every
 experiment of the program has its page, which experiments/README.md lists; the version is one everywhere; the
-container's commands are README's."""
+container's commands are README's; numbers of statements are those of the kept verdicts."""
+import collections
+import csv
 import json
 import os
 import pathlib
@@ -59,6 +61,14 @@ if f'CMD ["{commands[0]}"]' not in recipe:
     faults.append(f"Containerfile: does not run {commands[0]}")
 faults += [f"Containerfile: no script {name}" for name in re.findall(r"scripts/[\w-]+", recipe)
            if not os.access(SOURCE / name, os.X_OK)]
+with open(SOURCE / "data/golden/verdicts.csv", newline="") as file:
+    counts = collections.Counter(row["verdict"] for row in csv.DictReader(file))
+counted = (f"{counts['holds']} hold, {counts['holds if']} hold under a condition that is not printed, {counts['fails']} fail, "
+           f"{counts['observed']} are observations, and {counts['not testable here']} would need training")
+for name in ("README.md", "experiments/claims/README.md"):
+    words = " ".join((SOURCE / name).read_text().split())
+    if f" {sum(counts.values())} statements" not in words or counted not in words:
+        faults.append(f"{name}: not the verdicts that are kept: {sum(counts.values())} statements, {counted}")
 if "git" not in re.search(r"packages='(.*?)'", (SOURCE / "scripts/setup").read_text(), flags=re.S)[1].split():
     faults.append("scripts/setup: without git, which tests call: the container has no other")
 print("\n".join(faults) or f"{len(pages)} pages: links and lists are whole")
