@@ -54,7 +54,8 @@ refused blas 'a BLAS whose integers are int' -Dc_args=-DOPENBLAS_USE64BITINT
 refused lapacke 'a LAPACKE whose integers are int' -Dc_args=-DLAPACK_ILP64
 
 # The options are pyproject.toml's. What is installed without a tag goes next to the program in a wheel.
-if /usr/bin/python3 -c 'import cffi, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+if /usr/bin/python3 -c 'import cffi, os, sys, sysconfig
+sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null; then
     PATH=/usr/bin:$PATH meson setup "$folder/wheel" "$source" -Dcuda=disabled -Dpython=enabled -Dprogram=enabled \
         -Ddefault_library=static -Dtests=disabled -Dcertify=disabled >"$folder/log" 2>&1 || cat "$folder/log"
     meson introspect --install-plan "$folder/wheel" >"$folder/plan.json"
