@@ -28,7 +28,7 @@ static const struct {
     const experiment *e;
     const char *options, *kept, *only;
 } rows[] = {
-    {.e = &inspect, .options = "--m=9,4 --quick --certify=0"},
+    {.e = &inspect, .options = "--m=9,4 --quick --certify=0 --html page.html"},
     {.e = &convergence_curves,
      .options = "--input smooth,iid:0.3 --stage 3 --samples 3 --iterations 4 --dtype "
                 "f32,f64 --variant nr-paper,nr-soft,eig --sampling pool,published"},
@@ -237,6 +237,18 @@ static char *finished(const experiment *e, const program_options *s, const void 
     return text;
 }
 
+/* What the browser shows of a page: between its style and its foot, which names the version. */
+static void expect_page(const char *name, const char *file)
+{
+    size_t size;
+    char *page = (char *)scratch_read(file, &size);
+    char *begin = strstr(page, "<body>"), *end = strstr(page, "<footer>");
+    cr_assert(begin && end && begin < end, "%s", file);
+    *end = '\0';
+    expect_kept(name, begin);
+    free(page);
+}
+
 static void check_finish(const experiment *e, const char *options, const char *kept,
                          const char *only)
 {
@@ -264,6 +276,8 @@ static void check_finish(const experiment *e, const char *options, const char *k
     char *got = finished(e, &s, state, raw);
     expect_kept(e->name, got);
     free(got);
+    if (s.html)
+        expect_page("inspect_page", s.html);
     table_free(raw);
     if (state)
         e->release(state);

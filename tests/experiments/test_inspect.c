@@ -17,6 +17,7 @@
 #include "inspect/advice.h"
 #include "inspect/inspect.h"
 #include "inspect/measure.h"
+#include "inspect/svg.h"
 #include "latms.h"
 #include "runs.h"
 #include "scratch.h"
@@ -1007,4 +1008,34 @@ Test(inspect, raw_rows_keep_every_number)
     inspections_free(&list);
     inspection_free(i);
     table_free(raw);
+}
+
+/* ---- Ticks ---- */
+
+Test(inspect, axes_have_round_ticks)
+{
+    static const struct {
+        svg_axis y;
+        const char *ticks;
+    } axes[] = {{{"", 7, 13, false}, "7 8 9 10 11 12 13 "},
+                {{"", -1, 1, false}, "-1 -0.5 0 0.5 1 "},
+                {{"", 100, 118, false}, "100 105 110 115 "},
+                {{"", 1, 60, true}, "1 2 5 10 20 50 "},
+                {{"", 0.5, 1e3, true}, "1 10 100 1000 "}};
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        svg_plot plot = {.title = "", .description = "", .x = {"", 0, 1, false}, .y = axes[i].y};
+        FILE *file = begin_text(), *found;
+        svg_begin(file, &plot, 0);
+        char *svg = end_text(file), *ticks = NULL;
+        size_t size;
+        cr_assert(found = open_memstream(&ticks, &size));
+        for (const char *at = svg; (at = strstr(at, "\"tick\" text-anchor=\"end\""));) {
+            at = strchr(at, '>') + 1;
+            fprintf(found, "%.*s ", (int)strcspn(at, "<"), at);
+        }
+        fclose(found);
+        cr_expect_str_eq(ticks, axes[i].ticks);
+        free(ticks);
+        free(svg);
+    }
 }
