@@ -326,6 +326,16 @@ check "the tile, as one rectangle of the map" $?
 check "one map, of the head that FAILs" $?
 grep -q '<td class="text">batch 0, head 1 alone: rows 8 to 11</td>' report.html
 check "the finding" $?
+grep -q '<td class="text">FAIL</td><td class="text">exact</td><td class="text">batch 0, head 1</td><td>[0-9]' report.html
+check "the result, against which answer, its worst head and ratio" $?
+! grep -q '<td>\([^<]*\)</td><td>\1</td></tr>' report.html
+check "what rounding may do is more than what good kernels reach" $?
+grep '^<path class="mark" d="M[0-9.]* [0-9.]*l0 4"' report.html | sed 's/.*>\([0-9]*\)<.*/\1/' | tr '\n' ' ' | grep -qx '0 1 2 3 4 5 6 7 '
+check "numbers of columns" $?
+grep '^<path class="mark" d="M[0-9.]* [0-9.]*l-4 0"' report.html | sed 's/.*>\([0-9]*\)<.*/\1/' | tr '\n' ' ' | grep -qx '0 2 4 6 8 10 12 14 '
+check "numbers of rows" $?
+grep -q '<ul class="key">.*<rect class="m0" [^>]*></svg>up to 1: passes<.*<rect class="zero" [^>]*></svg>zero<' report.html
+check "what the colours mean" $?
 grep -q '<td class="text">epsilon</td><td class="text">0</td>' report.html
 check "the parameters" $?
 ! grep -qE '(nan|inf)[" ]' report.html
@@ -342,6 +352,21 @@ attnum check $sima --output nan.npy --html nan.html
 expect_exit 1
 grep -q '<rect class="none"' nan.html && ! grep -qE '="[^"]*(nan|inf)[^"]*"' nan.html
 check "NaN has its colour, and no coordinate is NaN" $?
+{ tail -c 2048 cases/sima-paper/output.npy | head -c 2040; printf '\000\000\000\000\000\000\360\077'; } |
+    npy one.npy '<f8' '1, 2, 16, 8'
+attnum check $sima --output one.npy --dtype bf16 --html one.html
+expect_exit 1
+grep -q '<rect class="m5" .*<title>rows 15 to 15, columns 7 to 7: over ' one.html &&
+    grep -q '<ul class="key">.*<rect class="m5" [^>]*></svg>over ' one.html
+check "what is farthest off has the strongest colour" $?
+attnum check --emit-case tall --operator sima/paper --n 130 --d 8
+tall="$(forward sima/paper | sed "$edit; s#cases/#tall/#g")"
+{ tail -c 16640 tall/sima-paper/output.npy | head -c 16632; printf '\000\000\000\000\000\000\360\077'; } |
+    npy tall.npy '<f8' '1, 2, 130, 8'
+attnum check $tall --output tall.npy --html tall.html
+expect_exit 1
+[ "$(sed -n 's/^<path class="mark".*>\([0-9]*\)<.text>$/\1/p' tall.html | tr '\n' ' ')" = '0 32 64 96 128 0 1 2 3 4 5 6 7 ' ]
+check "numbers of rows and columns where a block has four rows" $?
 attnum check $(arguments sima/paper) --html report.html
 [ "$(grep -c '^<section>' report.html)" -eq "$(grep -c 'exact): pass' stdout)" ]
 check "a section for every result" $?

@@ -25,7 +25,7 @@ attnum lits
 expect_usage "'lits'" 'did you mean list?'
 
 # ---- list ----
-kinds='operators variants inverses experiments claims inputs samplings references parts devices'
+kinds='operators variants inverses experiments claims inputs samplings layouts references parts devices'
 attnum list
 expect_exit 0
 expect_quiet
@@ -54,6 +54,16 @@ if command -v python3 >/dev/null; then
     python3 -m json.tool stdout >parsed 2>&1
     check "is JSON" $?
 fi
+attnum list operators --format csv
+grep -q '^operators,linformer,.*,f32 f64 cpu cuda backward mask cross lengths d/de d/df (' stdout
+check "the parameters with a gradient" $?
+grep -q '^operators,elu,.*,f32 f64 cpu cuda backward mask cross causal lengths,' stdout
+check "none has one where none is named" $?
+attnum list parts
+[ "$(grep -c 'found; taken without --isa$' stdout)" -eq 1 ]
+check "one instruction set is taken" $?
+PATH=/nowhere "$program" list parts >stdout
+expect_stdout 'not found: experiments make no plots'
 attnum list --help
 expect_exit 0
 expect_stdout 'usage: attnum list'

@@ -42,6 +42,13 @@ check 'the same page of the same results' $?
 check 'nothing else is written' $?
 grep -q 'src="data:image/png;base64,' r/index.html || ! command -v gnuplot >/dev/null
 check 'a figure is in the page' $?
+grep -q '<li>4 <span class="verdict whole">whole</span>' r/index.html && grep -q '<li>17 <span class="verdict missing">' r/index.html
+check 'how many are in each state' $?
+grep -q '<dt>attnum</dt><dd>[^;]*</dd>' r/index.html
+check 'what all runs have in common is there once' $?
+grep -qF '<li><a href="networks/counts.csv">networks/counts.csv</a>: ' r/index.html &&
+    grep -q '<li>convergence/curves.csv (missing): ' r/index.html
+check 'the CSVs that there are, and those that are missing' $?
 ! grep -qE 'src="[^d]|https?://[^w]|<link|@import' r/index.html
 check 'nothing is read from elsewhere' $?
 grep -q 'There are no verdicts in this folder; <code>attnum claims --out r/claims</code>' r/index.html
@@ -96,12 +103,14 @@ attnum merge shards --out merged
 expect_exit 0
 awk '/"shards":/ { shards = 1 } shards && /"isa":/ { sub(/:[^"]*"[^"]*"/, ": \"set" ++n "\"") } { print }' \
     merged/networks/counts.csv-metadata.json >edited
-mv edited merged/networks/counts.csv-metadata.json
+sed 's/"date":[^,]*/"date": "2026-02-03T04:05:06Z"/' edited >merged/networks/counts.csv-metadata.json
 attnum report merged
 expect_exit 0
 expect_stdout 'whole 1, missing 20'
 grep -q '<dt>Instruction set</dt><dd>set1; set2</dd>' merged/index.html
 check 'the instruction sets of the shards' $?
+grep -q '<span class="time">2026-02-03 04:05 UTC' merged/index.html
+check 'when it was run' $?
 
 if command -v python3 >/dev/null; then
     expect_state networks/counts whole
@@ -116,6 +125,8 @@ if command -v python3 >/dev/null; then
     expect_stdout 'skipped 1, check failed 1, changed 1, missing 18'
     expect_state networks/counts changed
     expect_state spectral/softmax missing
+    grep '<a href="#spectral-softmax">' r/index.html | grep -q '<td>–</td></tr>$'
+    check 'what is missing has no time' $?
     expect_state spectral/bounds check-failed
     expect_state cost/counts skipped
     grep -q '&lt;script&gt;&amp;amp;' r/index.html

@@ -38,6 +38,13 @@ for shards in 1 2 3 7; do
     expect_quiet
     same_csvs whole "merged$shards"
 done
+mkdir -p parts3/node0/.hidden
+echo damaged | tee parts3/node0/.hidden/norm_growth.shard-1-of-3 >parts3/node0/norm_growth.shard-1-of-3.old
+attnum merge parts3 --out beside
+expect_exit 0
+expect_quiet
+same_csvs whole beside
+rm -r parts3/node0/.hidden parts3/node0/norm_growth.shard-1-of-3.old
 attnum $several --out merged3 --resume
 expect_exit 0
 [ "$(grep -c 'already complete' stderr)" -eq 3 ]
