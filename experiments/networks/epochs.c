@@ -146,7 +146,7 @@ static int check_network(const program_options *s, const input *in)
 
 static int prepare(const program_options *s, void **state, int64_t *points)
 {
-    static const char *const usual[] = {"soft", NULL};
+    static const char *const usual[] = {"soft", "soft-code-code-kernel-seed1", NULL};
     static const int64_t pictures[EFFORT_COUNT] = {
         [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 8, [EFFORT_FULL] = 64};
     head_sweep *w = must_allocate(1, sizeof *w);
@@ -450,9 +450,10 @@ const experiment networks_epochs = {
     .example = "attnum run networks/epochs --network "
                "results/trained/soft-code-seed1-epoch0.npz,results/trained/soft-code-seed1.npz",
     .options = OPTIONS(OPTION_NETWORK, OPTION_SAMPLES),
-    .defaults = "every block and head of soft on 8 pictures; the files that attnum train "
-                "--keep-epochs\nleaves are given by --network. quick: 1 picture. full: 64. "
-                "--samples N takes N pictures.",
+    .defaults = "every block and head of soft, trained with the papers' kernel and with the "
+                "published\ncode's, on 8 pictures; the files that attnum train --keep-epochs "
+                "leaves are given\nby --network. quick: 1 picture. full: 64. --samples N takes N "
+                "pictures.",
     .outputs = outputs,
     .output_count = OUTPUTS,
     .plot = "networks/epochs.gp",

@@ -61,8 +61,17 @@ if f'CMD ["{commands[0]}"]' not in recipe:
     faults.append(f"Containerfile: does not run {commands[0]}")
 faults += [f"Containerfile: no script {name}" for name in re.findall(r"scripts/[\w-]+", recipe)
            if not os.access(SOURCE / name, os.X_OK)]
-with open(SOURCE / "data/golden/verdicts.csv", newline="") as file:
-    counts = collections.Counter(row["verdict"] for row in csv.DictReader(file))
+
+
+def verdicts(name):
+    with open(SOURCE / "data" / name, newline="") as file:
+        return {row["id"]: row["verdict"] for row in csv.DictReader(file)}
+
+
+golden, evidence = verdicts("golden/verdicts.csv"), verdicts("evidence/claims.csv")
+faults += [f"data/evidence/claims.csv: {name} is not as in data/golden/verdicts.csv" for name in sorted({*golden, *evidence})
+           if golden.get(name) != evidence.get(name)]
+counts = collections.Counter(golden.values())
 counted = (f"{counts['holds']} hold, {counts['holds if']} hold under a condition that is not printed, {counts['fails']} fail, "
            f"{counts['observed']} are observations, and {counts['not testable here']} would need training")
 for name in ("README.md", "experiments/claims/README.md"):
