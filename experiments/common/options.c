@@ -748,8 +748,11 @@ static int parse_option(program_options *s, const option_id *taken, const option
         return EXIT_USAGE;
     }
     if (o->argument && !value) {
-        if (*i + 1 == argc) {
-            report_error("--%s: expected a value: %s, %s", o->name, o->argument, o->help);
+        /* the next option is no value: `regress --update --help` must not replace what is kept */
+        const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+        if (!next || strncmp(next, "--", 2) == 0) {
+            report_error("--%s%s%s: expected a value: %s, %s", o->name, next ? " " : "",
+                         next ? next : "", o->argument, o->help);
             return EXIT_USAGE;
         }
         value = argv[++*i];

@@ -290,6 +290,7 @@ static const struct {
     {"--threads=two", 2},
     {"--threads=99999999999999999999", 2},
     {"--out=", 2},
+    {"--out|--quick", 2}, /* an option is no value */
     {"--quick=yes", 2},
     {"--quick|--full", 2},
     {"--dry-run=1", 2},

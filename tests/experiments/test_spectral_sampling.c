@@ -17,16 +17,17 @@
 #include "runs.h"
 #include "scratch.h"
 #include "spectral/matrices.h"
+#include "spectral/samplers.h"
 
 TestSuite(spectral_sampling, .init = scratch_begin, .fini = scratch_end);
 
-static int sampling_row(const table *t, const char *name, int64_t m, const char *sampler)
+static int sampling_row(const table *t, const char *name, int64_t m, const char *by)
 {
     for (int64_t row = 0; row < table_rows(t); row++)
         if (cell_is(t, row, "input", name) && cell_integer(t, row, "m") == m &&
-            cell_is(t, row, "sampler", sampler))
+            cell_is(t, row, "sampler", by))
             return (int)row;
-    cr_assert_fail("no row of %s, m = %" PRId64 ", %s", name, m, sampler);
+    cr_assert_fail("no row of %s, m = %" PRId64 ", %s", name, m, by);
     return -1;
 }
 
@@ -142,8 +143,8 @@ Test(spectral_sampling, sampling_keeps_what_is_proved)
     table_free(t);
 }
 
-/* Of two samples with the same tokens, only V differs. The first two tokens are one: A is singular,
- * and the floor stands for its smallest eigenvalue. */
+/* Of two samples with the same tokens, V differs, and what samplers draw. The first two tokens are
+ * one: A of the first tokens is singular, and the floor stands for its smallest eigenvalue. */
 Test(spectral_sampling, samples_have_their_own_values)
 {
     static const int64_t shape[] = {2, 49, 4};
@@ -154,15 +155,20 @@ Test(spectral_sampling, samples_have_their_own_values)
     cr_assert(run_experiment(&spectral_sampling, "--input twice.npy --grid 7x7 --m 9 --out out") ==
               EXIT_PASS);
     table *t = read_output(&spectral_sampling, "out", 0);
-    int64_t rows[2], found = 0;
-    for (int64_t row = 0; row < table_rows(t); row++)
-        if (cell_is(t, row, "sampler", "first"))
-            rows[found++ % 2] = row;
-    cr_assert(found == 2);
-    cr_expect(cell_real(t, rows[0], "trace_error") == cell_real(t, rows[1], "trace_error") &&
-              cell_real(t, rows[0], "value_error") != cell_real(t, rows[1], "value_error"));
-    cr_expect(cell_boolean(t, rows[0], "below_floor") &&
-              close_to(cell_real(t, rows[0], "kappa"), 0x1p53 / 9, 1e-12));
+    for (int k = 0; k < SAMPLERS; k++) {
+        int64_t rows[2], found = 0;
+        for (int64_t row = 0; row < table_rows(t); row++)
+            if (cell_is(t, row, "sampler", samplers[k].name) && cell_integer(t, row, "draw") == 0)
+                rows[found++ % 2] = row;
+        cr_assert(found == 2, "%s: %" PRId64, samplers[k].name, found);
+        bool same = cell_real(t, rows[0], "trace_error") == cell_real(t, rows[1], "trace_error");
+        if (samplers[k].steps == 0) /* Lloyd's steps may end at the same landmarks */
+            cr_expect(same == !samplers[k].random, "%s", samplers[k].name);
+        cr_expect(cell_real(t, rows[0], "value_error") != cell_real(t, rows[1], "value_error"));
+        if (strcmp(samplers[k].name, "first") == 0)
+            cr_expect(cell_boolean(t, rows[0], "below_floor") &&
+                      close_to(cell_real(t, rows[0], "kappa"), 0x1p53 / 9, 1e-12));
+    }
     table_free(t);
 }
 

@@ -30,11 +30,16 @@ static void write_images(void)
 
 Test(train_fashion, reads_pixels_and_labels)
 {
-    static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, COUNT, 9, 0, 4};
-    fashion_set set;
+    unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, COUNT, 9, 0, 5};
+    fashion_set set, other;
     write_images();
     write_compressed("some-labels-idx1-ubyte.gz", labels, sizeof labels);
+    cr_assert_eq(fashion_read(".", "some", &other), EXIT_PASS);
+    labels[10] = 4;
+    write_compressed("some-labels-idx1-ubyte.gz", labels, sizeof labels);
     cr_assert_eq(fashion_read(".", "some", &set), EXIT_PASS);
+    cr_expect_str_neq(set.sha256, other.sha256);
+    fashion_free(&other);
     cr_expect_eq(set.count, COUNT);
     for (int i = 0; i < COUNT * PIXELS; i++)
         cr_assert_eq(set.pixels[i], i % 251);
