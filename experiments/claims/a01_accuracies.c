@@ -975,7 +975,7 @@ const claim accuracy_claims[] = {
             "say it (\"Our models show the best results at the same FLOPS\", \"at the same "
             "parameter sizes\"): each of the four models is printed with a higher accuracy than "
             "most transformers of Tab. 4 that have no more FLOPs, and than most that have no more "
-            "parameters. Other readings are judged beside it: a higher accuracy with fewer FLOPs "
+            "parameters. Other readings are judged, too: a higher accuracy with fewer FLOPs "
             "than more than half of the transformers of its group, as high is enough, fewer "
             "parameters for fewer FLOPs, accuracy alone, the transformers of all groups, and more "
             "than half of all comparisons together. The values behind Fig. 1 and 5 are not "
@@ -1005,7 +1005,7 @@ const claim accuracy_claims[] = {
             "group in Tab. 5. \"Higher or more competitive\" is read as: no transformer is as high "
             "as the model with as few parameters or fewer, since § 4.2 goes on to compare AP "
             "\"according to the model capacity\" and to call Swin and XCiT better. How many are "
-            "higher is counted beside it.",
+            "higher is counted, too.",
         .corrected =
             "As printed, UFO-ViT is above the CNN and the PVT of its group and below the Swin and "
             "the XCiT, each of which is printed with more parameters. § 4.2 says so itself: XCiT's "

@@ -432,8 +432,7 @@ def refused():
 
 
 def shipped():
-    """The networks of data/trained give tokens, except those with the published code's kernel, and the page beside them says how
-    accurate each is."""
+    """The networks of data/trained give tokens, except those with the published code's kernel, and their page says how accurate each is."""
     folder = pathlib.Path(__file__).resolve().parents[2] / "data/trained"
     listed = {}
     for line in (folder / "README.md").read_text().splitlines():
