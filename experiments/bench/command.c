@@ -10,34 +10,27 @@
 #include "common/printout.h"
 #include "common/report.h"
 
-/* Options that choose what is timed of a subject; all take the others. */
-enum {
-    OF_OPERATOR = 1 << 0,
-    OF_N = 1 << 1,
-    OF_M = 1 << 2,
-    OF_DTYPE = 1 << 3,
-    OF_BATCH = 1 << 4,
-    OF_VARIANT = 1 << 5
-};
-
-/* The subjects, with the experiment that times each. Without operands all but memory are timed. */
+/* The subjects, with the experiment that times each and the options that choose what is timed; all
+ * take the others. Without operands all but memory are timed. */
 static const struct {
     const char *name;
     const experiment *of;
     const char *what;
-    unsigned takes;
+    const option_id *takes;
 } subjects[] = {
     {"operators", &bench, "every operator, forward and backward",
-     OF_OPERATOR | OF_N | OF_M | OF_DTYPE | OF_BATCH},
+     OPTIONS(OPTION_OPERATOR, OPTION_N, OPTION_M, OPTION_DTYPE, OPTION_BATCH)},
     {"inverses", &bench, "inverses, and what applying them costs",
-     OF_M | OF_DTYPE | OF_BATCH | OF_VARIANT},
-    {"kernel", &bench, "kernel matrices, compared with libm and OpenBLAS", OF_N | OF_M | OF_DTYPE},
-    {"gemm", &bench, "products, compared with OpenBLAS and libxsmm", OF_M | OF_DTYPE},
-    {"exp", &bench, "exponentials, compared with libm", OF_DTYPE},
+     OPTIONS(OPTION_M, OPTION_DTYPE, OPTION_BATCH, OPTION_VARIANT)},
+    {"kernel", &bench, "kernel matrices, compared with libm and OpenBLAS",
+     OPTIONS(OPTION_N, OPTION_M, OPTION_DTYPE)},
+    {"gemm", &bench, "products, compared with OpenBLAS and libxsmm",
+     OPTIONS(OPTION_M, OPTION_DTYPE)},
+    {"exp", &bench, "exponentials, compared with libm", OPTIONS(OPTION_DTYPE)},
     {"training", &bench, "steps of attnum train, with each of its operators",
-     OF_OPERATOR | OF_DTYPE},
+     OPTIONS(OPTION_OPERATOR, OPTION_DTYPE)},
     {"memory", &bench_growth, "time and memory against n and m, with exponents",
-     OF_OPERATOR | OF_N | OF_M},
+     OPTIONS(OPTION_OPERATOR, OPTION_N, OPTION_M)},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -100,37 +93,44 @@ static bool is_named(const program_options *s, int subject)
     return named;
 }
 
+/* Names the subjects that take an option. To be freed. */
+static char *takers_of(option_id option)
+{
+    char *text;
+    size_t size;
+    FILE *list = must_open_text(&text, &size);
+    for (int k = 0; k < SUBJECTS; k++)
+        if (options_include(subjects[k].takes, option))
+            fprintf(list, "%s%s", ftell(list) > 0 ? ", " : "", subjects[k].name);
+    must_close_text(list, &text, &size);
+    return text;
+}
+
 /* An option that none of the named subjects takes is refused. */
 static int check_taken(const program_options *s)
 {
     const struct {
         const char *name;
         bool given;
-        unsigned option;
-    } rows[] = {{"operator", s->operators.count > 0, OF_OPERATOR},
-                {"n", s->tokens.count > 0, OF_N},
-                {"m", s->landmarks.count > 0, OF_M},
-                {"dtype", s->dtypes_given, OF_DTYPE},
-                {"batch", s->batches.count > 0, OF_BATCH},
-                {"variant", s->variants.count > 0, OF_VARIANT}};
-    unsigned taken = 0;
-    for (int k = 0; k < SUBJECTS; k++)
-        taken |= s->subjects.count == 0 || is_named(s, k) ? subjects[k].takes : 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].given && !(taken & rows[i].option)) {
-            char *takers = must_format("%s", "");
-            for (int k = 0; k < SUBJECTS; k++)
-                if (subjects[k].takes & rows[i].option) {
-                    char *longer =
-                        must_format("%s%s%s", takers, *takers ? ", " : "", subjects[k].name);
-                    free(takers);
-                    takers = longer;
-                }
-            report_error("--%s: not for %s%s; it is for %s", rows[i].name, s->subjects.items[0],
-                         s->subjects.count > 1 ? " and the others" : "", takers);
-            free(takers);
-            return EXIT_USAGE;
-        }
+        option_id option;
+    } rows[] = {{"operator", s->operators.count > 0, OPTION_OPERATOR},
+                {"n", s->tokens.count > 0, OPTION_N},
+                {"m", s->landmarks.count > 0, OPTION_M},
+                {"dtype", s->dtypes_given, OPTION_DTYPE},
+                {"batch", s->batches.count > 0, OPTION_BATCH},
+                {"variant", s->variants.count > 0, OPTION_VARIANT}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool taken = s->subjects.count == 0 || !rows[i].given;
+        for (int k = 0; k < SUBJECTS; k++)
+            taken |= is_named(s, k) && options_include(subjects[k].takes, rows[i].option);
+        if (taken)
+            continue;
+        char *takers = takers_of(rows[i].option);
+        report_error("--%s: not for %s%s; it is for %s", rows[i].name, s->subjects.items[0],
+                     s->subjects.count > 1 ? " and the others" : "", takers);
+        free(takers);
+        return EXIT_USAGE;
+    }
     return EXIT_PASS;
 }
 

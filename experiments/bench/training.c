@@ -34,7 +34,8 @@ static fashion_set make_pictures(int64_t count)
 
 /* Those of the linear layers, three products for each weight and token but for the patches, whose
  * pixels have no gradient; of the GELU, one exp of each hidden number; and of attention those of a
- * backward call alone: they contain what of forward it needs, which a step computes once. */
+ * backward call: they contain what of forward the derivatives need, which a step computes once. The
+ * rest of forward, such as softmax's product with V, is left out. */
 static void count_step(workload *s)
 {
     const bench_case *c = s->c;

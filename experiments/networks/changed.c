@@ -8,9 +8,10 @@
 #include "common/random.h"
 #include "common/report.h"
 
-/* The attention of a network that was trained with another change stays; with the published code's
- * kernel all of it can be changed but the landmarks, which the division of the queries is for. */
-static bool change_keeps(const change *c, const change *with)
+/* Whether a change can be made in a network that was trained with another: the attention of such a
+ * network stays as it is. With the published code's kernel it can be changed, but for the
+ * landmarks: tokens, which are divided by d^(1/4), and their averages are none of that kernel. */
+static bool can_join(const change *c, const change *with)
 {
     return !change_is_of_attention(c) || with == &changes[CHANGE_NONE] ||
            (with->code_kernel && change_convolves(c));
@@ -19,7 +20,7 @@ static bool change_keeps(const change *c, const change *with)
 bool change_applies(const change *c, const model_shape *shape)
 {
     const change *with = shape->change;
-    return c->after && change_suits(c, shape->attention, shape->variant) && change_keeps(c, with) &&
+    return c->after && change_suits(c, shape->attention, shape->variant) && can_join(c, with) &&
            (!c->factor || (shape->side == FASHION_SIDE && !change_has_drawn_landmarks(with))) &&
            (!c->same_m || change_convolves(with));
 }
