@@ -354,8 +354,8 @@ static int judge_m27(const claim_run *run, verdict *v)
     verdict_set(
         &v->measured,
         "parameters and FLOPs of DeiT-S, XCiT-S12/16 and XCiT-T12/8 as described %s those "
-        "of Tab. 1 to their digits or 2 %%; XCiT-T24/16 has %.2f·10⁶ parameters with 12 layers, %.2f with "
-        "24, printed 12; CvT-13 has %d blocks in its published configuration",
+        "of Tab. 1 to their digits or 2 %%; XCiT-T24/16 has %.2f·10⁶ parameters with 12 layers, "
+        "%.2f with 24, printed 12; CvT-13 has %d blocks in its published configuration",
         agrees[0] && agrees[1] && agrees[2] ? "are" : "are NOT", parameters[TAKEN_FROM_T12],
         parameters[TAKEN_FROM_NAME], blocks);
     verdict_set(&v->bound, "the printed parameters and FLOPs, to their digits or 2 %%");

@@ -595,8 +595,8 @@ const claim network_claims[] = {
             "them, and all but those of IJCV's Tiny are within 5 % of a count without. The IJCV "
             "tables print parameters and FLOPs of NeurIPS's Tiny network for one that has 15 M. "
             "The 15 M rest on a digit of IJCV's Tab. 1 in an extracted text, 5 blocks in stage 3. "
-            "With 3 they would be 13.18 M, the 13 M of Tab. 2 and 3, but not the 13.07 M of Tab. 10, which NeurIPS's "
-            "depths give; and the 5 blocks of the same table's Small give 27.2 M and 4.51·10⁹, as "
+            "With 3 they would be 13.18 M, the 13 M of Tab. 2 and 3, but not the 13.07 M of Tab. "
+            "10, which NeurIPS's depths give; and the 5 blocks of the same table's Small give 27.2 M and 4.51·10⁹, as "
             "printed. Without the steps, NeurIPS's Small has 24.11 M and 3.41·10⁹ with softmax "
             "attention in stage 4, where 24 M and 3.3·10⁹ are printed; in another order of "
             "products, A⁺(PᵀV) first, 3.35·10⁹.",
