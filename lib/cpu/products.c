@@ -19,6 +19,14 @@ enum { VECTORS = 2 };
 enum { FEW_ROWS = 2, MOST_VECTORS = 4 };
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
+/* Leaves a sum of a large tile in its register: gcc 12 would keep some in others in the loop than
+ * after it, and move them in each round, up to eleven next to sixteen multiply-adds. */
+#if (defined(SIMD_AVX512) || defined(SIMD_AVX2)) && !defined(__clang__)
+#define HOLD(sum) __asm__("" : "+v"(sum))
+#else
+#define HOLD(sum) (void)(sum)
+#endif
+enum { LARGE_TILE = 12 };
 /* From PREFETCHING_ROWS rows of a tile on, prefetching a line for each term costs nothing. */
 enum { PREFETCHING_ROWS = 4 };
 /* From ROWS_PACKED rows of C on, packing B costs less than the cache misses of rows FAR apart. */
@@ -66,8 +74,8 @@ static inline const char *take_ahead(panel *p)
 /* `count` tiles, one below the other from `row` on, of `rows` x `vectors` sums in registers, both
  * known to the compiler. What a tile needs is loaded once for all of them: next to a sum of 32
  * terms it costs a sixth. */
-static inline __attribute__((always_inline)) void multiply_tiles(int rows, int vectors, panel *p,
-                                                                 int64_t row, int64_t count)
+static inline __attribute__((always_inline)) void
+multiply_tiles(int rows, int vectors, bool prefetches, panel *p, int64_t row, int64_t count)
 {
     int64_t a_row = p->product->a_row, a_step = p->product->a_step, c_row = p->product->c_row,
             b_step = p->b_step, depth = p->depth, columns = p->columns, last = p->last;
@@ -77,7 +85,7 @@ static inline __attribute__((always_inline)) void multiply_tiles(int rows, int v
     for (; count > 0; count--, from += rows * a_row, c += rows * c_row) {
         lanes sums[MOST_ROWS][MOST_VECTORS];
         const real *a = from, *b = panel_b;
-        const char *ahead = take_ahead(p);
+        const char *ahead = prefetches ? take_ahead(p) : NULL;
 #pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -91,9 +99,15 @@ static inline __attribute__((always_inline)) void multiply_tiles(int rows, int v
                 for (int v = 0; v < vectors; v++)
                     sums[i][v] +=
                         a[i * a_row] * *(const lanes *)(b + (v < vectors - 1 ? v * LANES : last));
+            if (rows * vectors >= LARGE_TILE)
+#pragma GCC unroll 8
+                for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+                    for (int v = 0; v < vectors; v++)
+                        HOLD(sums[i][v]);
             a += a_step;
             b += b_step;
-            if (rows >= PREFETCHING_ROWS)
+            if (prefetches)
                 __builtin_prefetch(ahead + at);
         } while ((at += LINE) < depth * LINE);
         if (columns < last + LANES) {
@@ -120,16 +134,22 @@ static inline __attribute__((always_inline)) void multiply_tiles(int rows, int v
     }
 }
 
-/* One function per tile: in a single function gcc keeps fewer sums in registers. */
+/* One function per tile: in a single function gcc keeps fewer sums in registers. Prefetching takes
+ * a load of the eleven or so of a round, so there are tiles that do and tiles that do not. */
 #define TILE(rows, vectors)                                                                        \
     static void tile_##rows##_##vectors(panel *p, int64_t row, int64_t count)                      \
     {                                                                                              \
-        multiply_tiles(rows, vectors, p, row, count);                                              \
+        multiply_tiles(rows, vectors, false, p, row, count);                                       \
+    }                                                                                              \
+    static void ahead_##rows##_##vectors(panel *p, int64_t row, int64_t count)                     \
+    {                                                                                              \
+        multiply_tiles(rows, vectors, rows >= PREFETCHING_ROWS, p, row, count);                    \
     }
-#define NAME(rows, vectors) tile_##rows##_##vectors,
-#define TO_2(X, vectors)    X(1, vectors) X(2, vectors)
-#define TO_6(X, vectors)    TO_2(X, vectors) X(3, vectors) X(4, vectors) X(5, vectors) X(6, vectors)
-#define TO_8(X, vectors)    TO_6(X, vectors) X(7, vectors) X(8, vectors)
+#define NAME(rows, vectors)  tile_##rows##_##vectors,
+#define AHEAD(rows, vectors) ahead_##rows##_##vectors,
+#define TO_2(X, vectors)     X(1, vectors) X(2, vectors)
+#define TO_6(X, vectors)     TO_2(X, vectors) X(3, vectors) X(4, vectors) X(5, vectors) X(6, vectors)
+#define TO_8(X, vectors)     TO_6(X, vectors) X(7, vectors) X(8, vectors)
 
 TO_8(TILE, 1)
 #ifdef SIMD_AVX512
@@ -149,17 +169,17 @@ typedef void tile_function(panel *p, int64_t row, int64_t count);
  * latency busy. */
 static const struct {
     int most;
-    tile_function *of_rows[MOST_ROWS];
+    tile_function *of_rows[MOST_ROWS], *ahead_of_rows[MOST_ROWS];
 } tiles[] = {
-    {8, {TO_8(NAME, 1)}},
+    {8, {TO_8(NAME, 1)}, {TO_8(AHEAD, 1)}},
 #ifdef SIMD_AVX512
-    {8, {TO_8(NAME, 2)}},
-    {8, {TO_8(NAME, 3)}},
-    {6, {TO_6(NAME, 4)}},
+    {8, {TO_8(NAME, 2)}, {TO_8(AHEAD, 2)}},
+    {8, {TO_8(NAME, 3)}, {TO_8(AHEAD, 3)}},
+    {6, {TO_6(NAME, 4)}, {TO_6(AHEAD, 4)}},
 #else
-    {6, {TO_6(NAME, 2)}},
-    {FEW_ROWS, {TO_2(NAME, 3)}},
-    {FEW_ROWS, {TO_2(NAME, 4)}},
+    {6, {TO_6(NAME, 2)}, {TO_6(AHEAD, 2)}},
+    {FEW_ROWS, {TO_2(NAME, 3)}, {TO_2(AHEAD, 3)}},
+    {FEW_ROWS, {TO_2(NAME, 4)}, {TO_2(AHEAD, 4)}},
 #endif
 };
 
@@ -168,7 +188,8 @@ static void multiply_rows(int vectors, panel *p)
 {
     int64_t rows = p->product->rows, most = tiles[vectors - 1].most, least = rows, larger = 0,
             count = 1;
-    tile_function *const *of_rows = tiles[vectors - 1].of_rows;
+    tile_function *const *of_rows =
+        p->ahead ? tiles[vectors - 1].ahead_of_rows : tiles[vectors - 1].of_rows;
     if (rows == 0)
         return;
     if (rows > most) {
@@ -280,7 +301,6 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
         q.b = packed;
         q.b_step = width;
     }
-    q.ahead = (const char *)q.b; /* which a tile loads anyway */
     if (k == 0 && column == 0 && (p->ahead[0] || p->ahead[1])) {
         q.ahead = (const char *)(p->ahead[0] ? p->ahead[0] : p->ahead[1]);
         q.second_ahead = (const char *)(p->ahead[0] ? p->ahead[1] : NULL);

@@ -202,7 +202,9 @@ static void open_queries(queries *b)
 }
 
 /* A strip of a block's queries, from `row` on, and a block of keys, of which the first one writes
- * `out`. Each step runs over all rows, which are independent of each other. */
+ * `out`. Each step runs over all rows, which are independent of each other. Q and Y are prefetched
+ * only for a single block of keys: several use them again and again, while they are in a cache, and
+ * what was prefetched would take the first-level cache from the keys and the weights. */
 static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
                           real *weights)
 {
@@ -211,14 +213,14 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     key_block visible = visible_keys(h, b->first + row + rows - 1, k);
     real *largest = b->largest + row, *out = b->out + row * b->stride;
     int64_t seen[MOST_ROWS];
-    bool add = k->first > 0;
+    bool add = k->first > 0, several = has_several_blocks(h->key_length);
     if (visible.count == 0) {
         if (!add)
             head_clear_rows(rows, h->dv, out, b->stride);
         return;
     }
     real_gemm_ahead(products_of(rows, h->d, q, h->q_stride, &visible, visible.keys, weights),
-                    real_next(q, rows, h->d, h->q_stride), NULL);
+                    several ? NULL : real_next(q, rows, h->d, h->q_stride), NULL);
     count_seen(h, b->first + row, rows, &visible, seen);
     R(softmax_raise)(rows, seen, c, weights, STRIDE, largest, shrink);
     R(simd).exponential_rows(rows, seen, c, largest, weights, STRIDE, weights, STRIDE, sums);
@@ -232,7 +234,7 @@ static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, 
     real_gemm_ahead(real_terms(CblasNoTrans, CblasNoTrans, rows, h->dv, visible.count, weights,
                                STRIDE, h->v + k->first * h->v_stride, h->v_stride, add, out,
                                b->stride),
-                    real_next(out, rows, h->dv, b->stride), NULL);
+                    several ? NULL : real_next(out, rows, h->dv, b->stride), NULL);
 }
 
 /* A block of queries and all keys. */
