@@ -27,7 +27,8 @@ enum { DEPTH = 256, MOST_ROWS = 8 };
 #define HOLD(sum) (void)(sum)
 #endif
 enum { LARGE_TILE = 12 };
-/* From PREFETCHING_ROWS rows of a tile on, prefetching a line for each term costs nothing. */
+/* From PREFETCHING_ROWS rows of a tile on, prefetching a line for each term costs less than it
+ * gains. */
 enum { PREFETCHING_ROWS = 4 };
 /* From ROWS_PACKED rows of C on, packing B costs less than the cache misses of rows FAR apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
