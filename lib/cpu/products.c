@@ -20,7 +20,8 @@ enum { FEW_ROWS = 2, MOST_VECTORS = 4 };
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
 /* Leaves a sum of a large tile in its register: gcc 12 would keep some in others in the loop than
- * after it, and move them in each round, up to eleven next to sixteen multiply-adds. */
+ * after it, and move them in each round, up to eleven next to sixteen multiply-adds. Where a tile
+ * has fewer than LARGE_TILE sums, it would move more of them with HOLD than without. */
 #if (defined(SIMD_AVX512) || defined(SIMD_AVX2)) && !defined(__clang__)
 #define HOLD(sum) __asm__("" : "+v"(sum))
 #else
